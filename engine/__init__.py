@@ -1,0 +1,23 @@
+"""The instrument: a small, complete LLM serving engine whose every decision is an event.
+
+Lazy on purpose: `import engine.events` needs neither torch nor transformers.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.config import EngineConfig
+    from engine.engine import Engine
+    from engine.request import SamplingParams
+
+_HOMES = {"Engine": "engine.engine", "EngineConfig": "engine.config", "SamplingParams": "engine.request"}
+__all__ = ["Engine", "EngineConfig", "SamplingParams"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'engine' has no attribute {name!r}")

@@ -1,0 +1,137 @@
+"""EngineConfig: every knob of the engine, its range and its meaning."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+POLICIES = ("fcfs", "lpm", "lpm-as-shipped", "lpm-fair", "dfs-weight", "lof", "random", "priority")
+EVICTIONS = ("lru", "lfu", "fifo", "mru", "filo", "slru", "priority", "size", "belady")
+CACHES = ("radix", "blocks", "off")
+
+HERE: dict[str, tuple[Any, ...]] = {
+    "cache": ("radix", "off"),
+    "eviction": ("lru",),
+    "policy": ("fcfs", "lpm"),
+    "executor": ("model", "puppet", "replay"),
+    "hardware": ("measured",),
+    "in_batch": ("off",),
+    "overlap": (False,),
+    "host_pages": (0,),
+    "replicas": (1,),
+    "grammar": ("own",),
+}
+"""What this version can do; the other values of the contract are refused by name until they are built."""
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used; one sentence naming the field and the allowed values."""
+
+
+class Clock(BaseModel):
+    """Virtual seconds: a step takes `plan`, then `step` + `token` x tokens forwarded."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    plan: float = Field(0.0, ge=0, le=1e6)
+    step: float = Field(1.0, ge=0, le=1e6)
+    token: float = Field(0.0, ge=0, le=1e6)
+
+
+class EngineConfig(BaseModel):
+    """One engine's knobs. Pages, tokens and steps are counts; times are seconds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    executor: Literal["model", "cost", "puppet", "replay"] = Field(
+        "puppet", description="what computes the tokens: a real model, a calibrated roofline, a script, a recording"
+    )
+    model: str = Field("embedded", min_length=1, description="`embedded`, a transformers id or a local folder")
+    device: Literal["auto", "cuda", "mps", "cpu"] = "auto"
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        "auto", description="float32 on cpu and mps, the model's own on cuda"
+    )
+    hardware: str = Field("measured", description="`measured` or a named profile (executor: cost)")
+    clock: Clock = Clock()
+    cache: Literal["radix", "blocks", "off"] = "radix"
+    page_size: int = Field(1, ge=1, le=1024, description="token slots a page")
+    pages: int = Field(64, ge=1, le=16_777_216, description="all usable pages")
+    cache_pages: int | None = Field(None, ge=1, description="cap on unlocked tree pages; null: one shared pool")
+    eviction: Literal["lru", "lfu", "fifo", "mru", "filo", "slru", "priority", "size", "belady"] = "lru"
+    eviction_unit: Literal["page", "leaf"] = Field("page", description="trim the leaf by pages, or take it whole")
+    pin_budget: float = Field(0.5, ge=0, le=1, description="share of all pages that pins may hold")
+    policy: Literal["fcfs", "lpm", "lpm-as-shipped", "lpm-fair", "dfs-weight", "lof", "random", "priority"] = "fcfs"
+    fair_bound: int | None = Field(65536, ge=0, description="prompt tokens that later arrivals may overtake by (lpm-fair)")
+    in_batch: Literal["off", "barrier", "sort"] = "off"
+    preempt_threshold: int = Field(10, ge=0)
+    max_running: int = Field(8, ge=1, le=65536)
+    prefill_budget: int | None = Field(16384, ge=1, description="prompt tokens a step; never cuts a prompt")
+    chunk: int | None = Field(None, ge=1, description="prefill tokens a step, the last prompt cut there")
+    mixed: bool = Field(False, description="decodes ride along with prefill")
+    admission: Literal["estimate", "full"] = "estimate"
+    reserve_start: float = Field(0.7, ge=0, le=1)
+    reserve_min: float = Field(0.1, ge=0, le=1)
+    retract_victim: Literal["least-output", "newest", "priority"] = "least-output"
+    retract_to: Literal["back", "front"] = "back"
+    retract_max: int = Field(8, ge=1)
+    overlap: bool = False
+    host_pages: int = Field(0, ge=0)
+    host_policy: Literal["write-through", "write-back"] = "write-through"
+    host_threshold: int = Field(1, ge=1)
+    host_bandwidth: float | None = Field(None, gt=0, description="bytes a second; null: measured at start")
+    replicas: int = Field(1, ge=1, le=64)
+    router: Literal["cache-aware", "round-robin", "least-loaded", "power-of-two"] = "cache-aware"
+    router_threshold: float = Field(0.3, ge=0, le=1)
+    router_balance: tuple[int, float] = (64, 1.5)
+    grammar: Literal["own", "llguidance", "xgrammar"] = "own"
+    jump: Literal["off", "verified", "unverified"] = "verified"
+    spacing: Literal["compact", "one-space", "pretty"] = "one-space"
+
+    @field_validator("cache", "in_batch", "jump", mode="before")
+    @classmethod
+    def _yaml_off(cls, value: Any) -> Any:
+        # An unquoted `off` is `false` in YAML 1.1; both mean off.
+        return "off" if value is False else value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> EngineConfig:
+        for field, here in HERE.items():
+            value = getattr(self, field)
+            if value not in here:
+                raise ValueError(
+                    f"{field}: {value!r} comes with a later release; this one has {', '.join(map(str, here))}"
+                )
+        if self.chunk is not None and self.prefill_budget is not None and self.chunk > self.prefill_budget:
+            raise ValueError(f"chunk: {self.chunk} is above prefill_budget ({self.prefill_budget}); lower one of them")
+        if self.reserve_min > self.reserve_start:
+            raise ValueError(f"reserve_min: {self.reserve_min} is above reserve_start ({self.reserve_start})")
+        if self.cache_pages is not None and self.cache_pages > self.pages:
+            raise ValueError(f"cache_pages: {self.cache_pages} is above pages ({self.pages})")
+        return self
+
+
+def config_from(values: dict[str, Any]) -> EngineConfig:
+    """Build a config. Raises ConfigError with one sentence that names the field."""
+    try:
+        return EngineConfig.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(describe(error)) from None
+
+
+def describe(error: ValidationError, prefix: str = "") -> str:
+    """The first complaint of a pydantic error as one sentence: where, what is allowed, what came."""
+    first = error.errors()[0]
+    where = ".".join(str(p) for p in first["loc"])
+    path = ".".join(p for p in (prefix, where) if p)
+    kind, context = first["type"], first.get("ctx") or {}
+    if kind == "extra_forbidden":
+        return f"{path}: unknown key"
+    if kind == "missing":
+        return f"{path}: is missing"
+    if kind == "value_error":
+        message = str(context.get("error", first["msg"]))
+        return ".".join(p for p in (path, message) if p) if not where else f"{path}: {message}"
+    if kind == "literal_error":
+        return f"{path}: must be {context['expected']}; got {first['input']!r}"
+    return f"{path}: {first['msg'][0].lower()}{first['msg'][1:]}; got {first['input']!r}"

@@ -1,0 +1,1 @@
+"""What computes the tokens: a real model, a script, or a recording, behind one small interface."""

@@ -1,0 +1,98 @@
+"""A request: what was asked, what it has produced, and where it stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from engine.events import Namespace
+
+
+class Status(StrEnum):
+    """The states of a request; the last four are ends."""
+
+    WAITING = "waiting"
+    PREFILL = "prefill"
+    DECODE = "decode"
+    FINISHED = "finished"
+    REFUSED = "refused"
+    ABORTED = "aborted"
+    FAILED = "failed"
+
+
+class SamplingParams(BaseModel):
+    """How tokens are chosen and when to stop. Temperature 0 is greedy."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_new_tokens: int = Field(16, ge=0, le=1_000_000, description="0: prefill only")
+    ignore_eos: bool = False
+    temperature: float = Field(0.0, ge=0, le=100, allow_inf_nan=False)
+    top_p: float = Field(1.0, gt=0, le=1, allow_inf_nan=False)
+    top_k: int | None = Field(None, ge=1)
+    seed: int | None = Field(None, ge=0, le=2**63 - 1)
+    stop: tuple[str, ...] = Field((), max_length=16)
+    logprobs: int | None = Field(None, ge=1, le=20, description="top few to report with each token")
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One request's whole state inside the engine. Counts in tokens.
+
+    `pages` is its page table; the first `shared` pages belong to the tree, the rest to the request.
+    `kv` tokens have their KV computed; `target` is where the current prefill ends.
+    """
+
+    id: str
+    prompt: list[int]
+    params: SamplingParams
+    arrived: float
+    index: int
+    """Arrival number, for ties and for overtaking."""
+    namespace: Namespace | None = None
+    priority: int = 0
+    store: bool = True
+    label: str | None = None
+    says: list[Any] | None = None
+    fail_at_step: int | None = None
+    status: Status = Status.WAITING
+    output: list[int] = field(default_factory=list)
+    pages: list[int] = field(default_factory=list)
+    shared: int = 0
+    node: Any = None
+    """The tree node at the end of its locked path; None while it holds none."""
+    kv: int = 0
+    stored: int = 0
+    """Tokens of its sequence known to be in the tree."""
+    target: int = 0
+    cached: int | None = None
+    computed: int | None = None
+    recovered: int = 0
+    recomputed: int = 0
+    reached: int = 0
+    """Most tokens that ever had KV: what lies before is recomputed, not computed."""
+    retractions: int = 0
+    admitted: float | None = None
+    first_token: float | None = None
+    finished: float | None = None
+    reason: str | None = None
+    text: str = ""
+    error: str | None = None
+
+    @property
+    def tokens(self) -> list[int]:
+        """Prompt and output."""
+        return self.prompt + self.output
+
+    @property
+    def size(self) -> int:
+        """Tokens of prompt and output."""
+        return len(self.prompt) + len(self.output)
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended, in whatever way."""
+        return self.status in (Status.FINISHED, Status.REFUSED, Status.ABORTED, Status.FAILED)
