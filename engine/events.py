@@ -215,6 +215,7 @@ class RequestFinished(Event, tag="request.finished"):
     outputs: int
     text: str | None = None
     matched_stop: str | int | None = None
+    error: str | None = None
 
 
 class QueueOrdered(Event, tag="queue.ordered"):

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from engine.cache.base import WIDTH, pack
 from engine.events import Namespace
 
 
@@ -65,8 +66,6 @@ class Request:
     node: Any = None
     """The tree node at the end of its locked path; None while it holds none."""
     kv: int = 0
-    stored: int = 0
-    """Tokens of its sequence known to be in the tree."""
     target: int = 0
     cached: int | None = None
     computed: int | None = None
@@ -80,12 +79,34 @@ class Request:
     finished: float | None = None
     reason: str | None = None
     text: str = ""
+    tail: str = ""
+    """Text that was held back until the end."""
     error: str | None = None
+    _packed: bytearray = field(default_factory=bytearray)
+    _query: bytes | None = None
 
     @property
     def tokens(self) -> list[int]:
         """Prompt and output."""
         return self.prompt + self.output
+
+    def tokens_at(self, position: int) -> int:
+        """The token id at a position of prompt + output."""
+        n = len(self.prompt)
+        return self.prompt[position] if position < n else self.output[position - n]
+
+    def packed(self, stop: int) -> bytes:
+        """Tokens [0, stop) of prompt and output, packed for the cache."""
+        if len(self._packed) < self.size * WIDTH:
+            self._packed += pack(self.tokens[len(self._packed) // WIDTH :])
+        return bytes(self._packed[: stop * WIDTH])
+
+    def packed_but_last(self) -> bytes:
+        """What may be looked up: all but the last token, which must run."""
+        size = self.size
+        if self._query is None or len(self._query) != (size - 1) * WIDTH:
+            self._query = self.packed(size - 1)
+        return self._query
 
     @property
     def size(self) -> int:

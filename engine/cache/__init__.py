@@ -1,0 +1,16 @@
+"""The prefix cache: one small interface (`base`), several implementations, one key function a policy."""
+
+from __future__ import annotations
+
+from engine.cache.base import PrefixCache
+from engine.cache.off import NoCache
+from engine.cache.radix import RadixCache
+from engine.config import EngineConfig
+from engine.events import Trace
+
+
+def make_cache(config: EngineConfig, trace: Trace) -> PrefixCache:
+    """The cache that the configuration names."""
+    if config.cache == "off":
+        return NoCache()
+    return RadixCache(config.page_size, config.eviction, config.eviction_unit, trace)

@@ -6,6 +6,7 @@ before, and says which token each row goes on with. Tree changes move no KV: pag
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,11 +31,12 @@ class Row:
 
 @dataclass(slots=True)
 class Sampled:
-    """What a row goes on with. `token` None: the script has nothing more to say (end of sequence)."""
+    """What a row goes on with. `last`: the script ends the sequence here (`token` None: without a token)."""
 
     token: int | None
     logprob: float | None = None
     top: list[tuple[int, float]] | None = None
+    last: bool = False
 
 
 @dataclass(slots=True)
@@ -44,6 +46,25 @@ class StepResult:
     rows: list[Sampled | None]
     forward_seconds: float = 0.0
     sample_seconds: float = 0.0
+
+
+class Detokenizer(Protocol):
+    """Turns ids into text as they come, never half a character, nothing from a stop string on."""
+
+    stopped: str | None
+    """The stop string that was met."""
+
+    def push(self, ids: list[int]) -> str: ...
+    def finish(self) -> str: ...
+
+
+class Tokenizer(Protocol):
+    """Text to ids and back."""
+
+    def encode(self, text: str) -> list[int]: ...
+    def chat(self, messages: Sequence[dict[str, str]]) -> list[int]: ...
+    def detokenizer(self, stop: Sequence[str] = ()) -> Detokenizer: ...
+    def texts(self, ids: Iterable[int]) -> dict[str, str]: ...
 
 
 class Executor(Protocol):
@@ -58,6 +79,7 @@ class Executor(Protocol):
     facts: dict[str, str | None]
     """Header facts: model, device, dtype."""
     rates: dict[str, float]
+    tokenizer: Tokenizer | None
 
     def execute(self, rows: list[Row]) -> StepResult:
         """Run one forward pass. May raise anything; then no row of this step is kept."""

@@ -1,0 +1,179 @@
+"""Contract 4: the prefix cache interface. Radix, blocks and off implement it alike.
+
+Tokens travel packed (`pack`): little-endian 32-bit ids in `bytes`, so that runs compare in bulk. The
+caller passes all but a prompt's last token to `match`, because the last one must run.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from engine.events import Namespace, Ranked
+
+WIDTH = 4
+"""Bytes a packed token takes."""
+
+
+def pack(tokens: Sequence[int]) -> bytes:
+    """Token ids as little-endian 32-bit integers."""
+    packed = array("i", tokens)
+    if array("i", [1]).tobytes()[0] != 1:
+        packed.byteswap()
+    return packed.tobytes()
+
+
+def unpack(data: bytes) -> list[int]:
+    """The ids that `pack` packed."""
+    ids = array("i")
+    ids.frombytes(data)
+    if array("i", [1]).tobytes()[0] != 1:
+        ids.byteswap()
+    return ids.tolist()
+
+
+@dataclass(slots=True)
+class Stop:
+    """Where and why a match ended; see `engine.events.RequestMatched` for the fields' meaning."""
+
+    kind: str
+    raw_length: int
+    at_node: int | None = None
+    offset: int | None = None
+    stored: int | None = None
+    wanted: int | None = None
+
+
+@dataclass(slots=True)
+class Match:
+    """A look-up's result: `length` tokens (whole pages) are known along `path`.
+
+    The last node of the path may be matched only in part: `inside` of its tokens, else all of it.
+    Nothing is held until `acquire`.
+    """
+
+    length: int
+    path: list[Any]
+    inside: int
+    explain: Callable[[], Stop]
+    host_length: int = 0
+
+    @property
+    def node(self) -> Any:
+        """The deepest node reached; None where nothing matched."""
+        return self.path[-1] if self.path else None
+
+    @property
+    def pages(self) -> list[int]:
+        """Page ids of the matched tokens, in order."""
+        if not self.path:
+            return []
+        out: list[int] = []
+        for node in self.path[:-1]:
+            out += node.pages
+        last = self.path[-1]
+        return out + last.pages[: self.inside * len(last.pages) // last.count]
+
+    @property
+    def stop(self) -> Stop:
+        """Where the walk stopped; worked out only when asked for."""
+        return self.explain()
+
+
+@dataclass(slots=True)
+class Inserted:
+    """What an insert did: tokens that were `already_there`, and the caller's pages that are not needed."""
+
+    node: Any
+    already_there: int
+    duplicates: list[int]
+    length: int
+    """Tokens of the sequence that the cache now holds."""
+
+
+@dataclass(slots=True)
+class Evicted:
+    """Pages that left one node; the caller gives them to the pool."""
+
+    node: int
+    tokens: int
+    pages: list[int]
+    whole: bool
+
+
+@dataclass(slots=True)
+class Eviction:
+    """One call's outcome and the ranking that it followed (computed only when a sink listens)."""
+
+    taken: list[Evicted]
+    ranking: list[Ranked] = field(default_factory=list)
+
+
+class Holder(Protocol):
+    """What the cache needs to know of a request."""
+
+    id: str
+    priority: int
+    cached: int | None
+    node: Any
+    prompt: list[int]
+
+
+class Listener(Protocol):
+    """Told of every change of the tree's shape; all that a longest-prefix index needs."""
+
+    def split(self, node: Any, front: Any) -> None: ...
+    def grown(self, node: Any) -> None: ...
+    def removed(self, node: Any) -> None: ...
+
+
+class PrefixCache(Protocol):
+    """One small interface with several implementations."""
+
+    @property
+    def evictable(self) -> int:
+        """Pages that eviction could free now."""
+        ...
+
+    @property
+    def held(self) -> int:
+        """Pages in the cache, locked or not."""
+        ...
+
+    def match(self, tokens: bytes, ns: Namespace | None) -> Match:
+        """The longest known prefix in whole pages. Changes nothing."""
+        ...
+
+    def to_lock(self, match: Match) -> int:
+        """Evictable pages that acquiring this match would lock."""
+        ...
+
+    def acquire(self, match: Match, request: Holder) -> Match:
+        """Split at its end, date and lock its path; a hit each at the request's first admission."""
+        ...
+
+    def release(self, node: Any, request: Holder) -> None:
+        """Take one lock off each node of the path. Raises CacheError below zero."""
+        ...
+
+    def insert(self, tokens: bytes, pages: Sequence[int], ns: Namespace | None, request: Holder) -> Inserted:
+        """Store a sequence, one id a whole page; what is already there keeps the cache's pages."""
+        ...
+
+    def evict(self, pages: int, why: Holder | None = None) -> list[Evicted]:
+        """Free up to `pages` unlocked pages, leaves first, in the policy's order."""
+        ...
+
+    def walk(self) -> Iterator[Any]:
+        """Every node, parents before children, the root excluded."""
+        ...
+
+    def subscribe(self, listener: Listener) -> None:
+        """Tell `listener` of every split, growth and removal from now on."""
+        ...
+
+
+class CacheError(RuntimeError):
+    """The cache was asked for something that would break its counts."""

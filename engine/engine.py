@@ -1,0 +1,454 @@
+"""Engine: submit, step, run, stream, abort, snapshot.
+
+One thread owns an engine. Everything it decides is told to its trace; nothing it decides reads a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from engine import events as ev
+from engine.arrivals import Arrivals
+from engine.cache import make_cache
+from engine.clock import VirtualClock, WallClock
+from engine.config import EngineConfig, config_from, describe
+from engine.executor import make_executor
+from engine.executor.base import Executor, Row, Sampled, StepResult
+from engine.header import header_for
+from engine.pool import Pool
+from engine.request import Request, SamplingParams, Status
+from engine.scheduler.scheduler import Plan, Scheduler
+from engine.snapshot import Checker, snapshot
+from engine.totals import Totals
+
+
+class SubmitError(ValueError):
+    """A request that cannot be taken; one sentence naming the field and what is allowed."""
+
+
+class InvariantError(RuntimeError):
+    """The tree walk found a breach; the trace's `invariant.broken` events say what."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """What one step did for one request: its new ids, their text, and how it ended (`reason`), if it did."""
+
+    request: str
+    ids: list[int]
+    text: str = ""
+    reason: str | None = None
+
+
+class Engine:
+    """A complete serving engine around one executor.
+
+    `Engine(pages=4096)` serves the embedded model; `Engine(config=..., executor=...)` takes both as they
+    are. `check` walks tree and pool after every step and raises InvariantError at the first breach.
+    """
+
+    def __init__(
+        self,
+        model: str = "embedded",
+        *,
+        config: EngineConfig | None = None,
+        executor: Executor | None = None,
+        trace: ev.Trace | None = None,
+        check: bool = False,
+        **knobs: Any,
+    ) -> None:
+        if config is None:
+            config = config_from({"executor": "model", "model": model, "pages": 4096, **knobs})
+        self.config = config
+        self.executor = executor or make_executor(config)
+        self.tokenizer = self.executor.tokenizer
+        self.trace = ev.Trace() if trace is None else trace
+        header_for(self.trace.header, config, self.executor)
+        self.clock = VirtualClock(config.clock) if self.executor.virtual else WallClock()
+        self.pool = Pool(config.pages, config.page_size)
+        self.cache = make_cache(config, self.trace)
+        self.totals = Totals()
+        self.scheduler = Scheduler(config, self.pool, self.cache, self.trace, self.totals)
+        self.step_number = 1
+        self._arrivals = Arrivals()
+        self._aborts: list[tuple[int, str]] = []
+        self._ids: set[str] = set()
+        self._live: dict[str, Request] = {}
+        self._texts: dict[str, Any] = {}
+        self._checker = Checker(self.pool, self.cache) if check else None
+        self._emit = self.trace.emit
+        self._emit(ev.RunStarted, pages=config.pages, page_size=config.page_size)
+        self.trace.commit()
+
+    # --- asking --------------------------------------------------------------------------------
+
+    def submit(
+        self,
+        prompt: str | Sequence[int] | None = None,
+        *,
+        messages: Sequence[dict[str, str]] | None = None,
+        id: str | None = None,
+        at: float | None = None,
+        at_step: int | None = None,
+        after: str | None = None,
+        think: float = 0.0,
+        abort_at_step: int | None = None,
+        fail_at_step: int | None = None,
+        namespace: ev.Namespace | None = None,
+        priority: int = 0,
+        store: bool = True,
+        label: str | None = None,
+        says: list[Any] | None = None,
+        **params: Any,
+    ) -> str:
+        """Ask for a continuation of a text, of token ids or of chat messages; returns the request's id.
+
+        Without `at` (seconds), `at_step` or `after` (another request's id) it arrives now. `params` are
+        SamplingParams fields. Raises SubmitError naming the field that is wrong.
+        """
+        name = id if id is not None else self._fresh_id()
+        if not isinstance(name, str) or not name or name in self._ids:
+            raise SubmitError(f"id: must be a new, non-empty string; got {name!r}")
+        try:
+            sampling = SamplingParams.model_validate(params)
+        except ValidationError as error:
+            raise SubmitError(describe(error)) from None
+        if after is not None and after not in self._live and not self._arrivals.expects(after):
+            raise SubmitError(f"after: {after!r} is neither running nor expected")
+        ids = self._prompt_ids(prompt, messages)
+        request = Request(
+            id=name, prompt=ids, params=sampling, arrived=0.0, index=0, namespace=namespace, priority=priority,
+            store=store, label=label, says=says, fail_at_step=fail_at_step,
+        )  # fmt: skip
+        if sampling.stop and self.tokenizer is None:
+            raise SubmitError("stop: needs a tokenizer, and this executor has none")
+        self._ids.add(name)
+        if abort_at_step is not None:
+            self._aborts.append((abort_at_step, name))
+        if at is None and at_step is None and after is None:
+            self._arrive(request, self.clock.now())
+        else:
+            self._arrivals.add(request, at, at_step, after, think)
+        return name
+
+    def _fresh_id(self) -> str:
+        number = len(self._ids) + 1
+        while f"R{number}" in self._ids:
+            number += 1
+        return f"R{number}"
+
+    def _prompt_ids(
+        self, prompt: str | Sequence[int] | None, messages: Sequence[dict[str, str]] | None
+    ) -> list[int]:
+        if (prompt is None) == (messages is None):
+            raise SubmitError("prompt: give either prompt (a text or token ids) or messages")
+        if prompt is None or isinstance(prompt, str):
+            if self.tokenizer is None:
+                raise SubmitError("prompt: this executor has no tokenizer; give token ids")
+            try:
+                ids = self.tokenizer.chat(messages) if prompt is None else self.tokenizer.encode(prompt)
+            except ValueError as error:
+                raise SubmitError(f"{'messages' if prompt is None else 'prompt'}: {error}") from None
+        else:
+            ids = list(prompt)
+        if not ids:
+            raise SubmitError("prompt: is empty; at least one token is needed")
+        top = self.executor.vocab_size
+        for token in ids:
+            if not isinstance(token, int) or isinstance(token, bool) or not 0 <= token < top:
+                raise SubmitError(f"prompt: token ids must be integers from 0 to {top - 1}; got {token!r}")
+        return ids
+
+    def abort(self, request: str) -> bool:
+        """Take a request back, in whatever state it is. False (and no harm) when there is none such."""
+        live = self._live.get(request)
+        if live is None:
+            return self._arrivals.forget(request) is not None
+        was = str(live.status)
+        self.trace.step, self.trace.t = self.step_number, self.clock.now()
+        self.scheduler.remove(live)
+        self.scheduler.holdings.finish(live)
+        text = self._end(live, Status.ABORTED, "abort")
+        self._emit(ev.RequestAborted, request=request, was=was, text=text)
+        self.trace.commit()
+        return True
+
+    # --- running -------------------------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is waiting, running or still to come."""
+        return bool(self._live or len(self._arrivals))
+
+    def step(self) -> list[Progress] | None:
+        """Plan and run one step; None when nothing is left to do.
+
+        On a wall clock an engine that only waits for arrivals sleeps briefly and returns [].
+        """
+        while True:
+            self.trace.step, self.trace.t = self.step_number, self.clock.now()
+            for request, due in self._arrivals.due(self.step_number, self.trace.t):
+                self._arrive(request, due)
+            self._abort_due()
+            if self._live:
+                break
+            if not len(self._arrivals):
+                return None
+            if not self._jump():
+                return []
+        plan = self.scheduler.plan()
+        progress = self._out_of_room(plan)
+        if plan is not None and plan.rows:
+            self._tell_plan(plan)
+            self.trace.commit()
+            progress += self._run(plan)
+        self.trace.commit()
+        self.step_number += 1
+        if self._checker:
+            self._check()
+        return progress
+
+    def run(self) -> Iterator[list[Progress]]:
+        """Step until nothing is left; yields each step's progress."""
+        while (progress := self.step()) is not None:
+            yield progress
+        self.finish()
+
+    def finish(self, stopped: bool = False) -> None:
+        """End the run: aborts what is left when `stopped`, then tells `run.ended`."""
+        if stopped:
+            for request in list(self._live):
+                self.abort(request)
+        self.trace.step, self.trace.t = self.step_number, self.clock.now()
+        self._emit(ev.RunEnded, stopped=stopped)
+        self.trace.commit()
+
+    def stream(self, prompt: str | Sequence[int] | None = None, **asked: Any) -> Iterator[str]:
+        """Submit one request and yield its text as it comes. Closing the iterator aborts it."""
+        name = self.submit(prompt, **asked)
+        try:
+            while name in self._live or self._arrivals.expects(name):
+                for progress in self.step() or []:
+                    if progress.request == name and progress.text:
+                        yield progress.text
+        finally:
+            self.abort(name)
+
+    def snapshot(self) -> dict[str, Any]:
+        """The state by walking it (see `engine.snapshot`)."""
+        return snapshot(self.pool, self.cache, self.scheduler.waiting, self.scheduler.running, self.totals)
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _arrive(self, request: Request, due: float) -> None:
+        self.trace.step, self.trace.t = self.step_number, self.clock.now()
+        request.arrived = due
+        request.index = self.scheduler.overtaking.arrive()
+        self.totals.arrived += 1
+        self._emit(
+            ev.RequestArrived, request=request.id, prompt=request.prompt,
+            max_new_tokens=request.params.max_new_tokens, arrived=due, namespace=request.namespace,
+            priority=request.priority, label=request.label,
+        )  # fmt: skip
+        refusal = self.scheduler.refusal(request, self.executor.max_positions)
+        if refusal:
+            reason, needed, available = refusal
+            self._end(request, Status.REFUSED, reason)
+            self._emit(ev.RequestRefused, request=request.id, reason=reason, needed=needed, available=available)
+        else:
+            self._live[request.id] = request
+            if self.tokenizer is not None:
+                self._texts[request.id] = self.tokenizer.detokenizer(request.params.stop)
+            self.scheduler.add(request)
+        self.trace.commit()
+
+    def _abort_due(self) -> None:
+        due = [name for step, name in self._aborts if step <= self.step_number and name in self._live]
+        for name in due:
+            self.abort(name)
+        if due:
+            self._aborts = [(s, n) for s, n in self._aborts if n not in due]
+
+    def _jump(self) -> bool:
+        """Idle: go on to the next arrival. False when a wall clock has to wait longer."""
+        step, t = self._arrivals.next()
+        if step is not None:
+            before, self.step_number = self.step_number, max(step, self.step_number)
+            now = self.clock.now()
+            self._emit(ev.ClockJumped, from_step=before, to_step=self.step_number, from_t=now, to_t=now)
+        elif t is not None:
+            before_t = self.clock.now()
+            self.clock.jump(t)
+            if self.clock.now() < t:
+                return False
+            self._emit(
+                ev.ClockJumped, from_step=self.step_number, to_step=self.step_number, from_t=before_t, to_t=self.clock.now()
+            )
+        self.trace.commit()
+        return step is not None or t is not None
+
+    def _tell_plan(self, plan: Plan) -> None:
+        self._emit(
+            ev.StepPlanned, mode=plan.mode, members=[r.request.id for r in plan.rows],
+            tokens=[len(r.tokens) for r in plan.rows], prefills=plan.prefills, budget=self.config.prefill_budget,
+            waiting=len(self.scheduler.waiting), free=self.pool.free, reserve=round(self.scheduler.reserve.value, 6),
+        )  # fmt: skip
+
+    def _run(self, plan: Plan) -> list[Progress]:
+        planned = self.clock.now()
+        plan_seconds = round(planned - self.trace.t, 6)
+        self._emit(ev.StepStarted)
+        self.totals.forward_passes += 1
+        try:
+            for row in plan.rows:
+                fail = row.request.fail_at_step
+                if fail is not None and fail <= self.step_number:
+                    raise RuntimeError(f"{row.request.id} was told to fail at step {fail}")
+            result = self.executor.execute(plan.rows)
+        except Exception as error:  # noqa: BLE001 - whatever the executor raises, its rows fail and the engine goes on
+            return self._failed(plan, error)
+        self.clock.spend(sum(len(r.tokens) for r in plan.rows))
+        self.trace.t = self.clock.now()
+        self.totals.steps += 1
+        fresh = self._append(plan, result)
+        if self.clock.kind == "virtual":
+            plan_seconds, forward = self.config.clock.plan, self.trace.t - planned - self.config.clock.plan
+        else:
+            forward = result.forward_seconds
+        self._emit(
+            ev.StepFinished, emitted=[len(f) for f in fresh], ids=[i for f in fresh for i in f],
+            plan_seconds=plan_seconds, forward_seconds=round(forward, 9), sample_seconds=result.sample_seconds,
+        )  # fmt: skip
+        progress = [self._after(row, new, sampled) for row, new, sampled in zip(plan.rows, fresh, result.rows, strict=True)]
+        self._cap_cache()
+        return progress
+
+    def _append(self, plan: Plan, result: StepResult) -> list[list[int]]:
+        """Move each row on by what it forwarded and sampled; returns its new ids."""
+        fresh: list[list[int]] = []
+        for row, sampled in zip(plan.rows, result.rows, strict=True):
+            request = row.request
+            request.kv += len(row.tokens)
+            if request.status is Status.PREFILL and request.kv >= request.target:
+                request.status = Status.DECODE
+            new = [sampled.token] if sampled is not None and sampled.token is not None else []
+            request.output += new
+            self.totals.output_tokens += len(new)
+            fresh.append(new)
+        return fresh
+
+    def _after(self, row: Row, new: list[int], sampled: Sampled | None) -> Progress:
+        """What follows from a step for one row: first token, text, storing, its end."""
+        request = row.request
+        if new and request.first_token is None:
+            request.first_token = self.trace.t
+            self._emit(ev.RequestFirstToken, request=request.id, ttft=round(self.trace.t - request.arrived, 9))
+        if new and sampled is not None and sampled.top is not None:
+            self._emit(
+                ev.TokenEmitted, request=request.id, position=len(request.output) - 1, token=new[0],
+                logprob=sampled.logprob, top=sampled.top,
+            )  # fmt: skip
+        text = self._push_text(request, new)
+        reason, matched = self._reason(request, new, sampled)
+        if reason is not None:
+            self._finish(request, reason, matched)
+            return Progress(request.id, new, text + (request.tail or ""), reason)
+        if row.start + len(row.tokens) <= request.target:
+            self.scheduler.holdings.share(request)
+        return Progress(request.id, new, text)
+
+    def _push_text(self, request: Request, new: list[int]) -> str:
+        detokenizer = self._texts.get(request.id)
+        if detokenizer is None or not new:
+            return ""
+        visible = [i for i in new if request.params.ignore_eos or i not in self.executor.eos_ids]
+        delta: str = detokenizer.push(visible) if visible else ""
+        request.text += delta
+        return delta
+
+    def _reason(
+        self, request: Request, new: list[int], sampled: Sampled | None
+    ) -> tuple[str | None, str | int | None]:
+        """Why a request ends now, if it does, and the stop string or id that ended it."""
+        if request.status is not Status.DECODE:
+            return None, None
+        detokenizer = self._texts.get(request.id)
+        if detokenizer is not None and detokenizer.stopped is not None:
+            return "stop", detokenizer.stopped
+        if new and not request.params.ignore_eos and new[-1] in self.executor.eos_ids:
+            return "stop", new[-1]
+        if len(request.output) >= request.params.max_new_tokens:
+            return "length", None
+        if sampled is not None and sampled.last:
+            return "stop", None
+        if request.size >= self.executor.max_positions:
+            return "capacity", None
+        return None, None
+
+    def _finish(self, request: Request, reason: str, matched: str | int | None = None) -> None:
+        """End a request that ran: store what it computed, give everything back."""
+        self.scheduler.remove(request)
+        self.scheduler.holdings.finish(request)
+        text = self._end(request, Status.FINISHED, reason)
+        self._emit(
+            ev.RequestFinished, request=request.id, reason=reason, outputs=len(request.output), text=text, matched_stop=matched
+        )
+
+    def _end(self, request: Request, status: Status, reason: str) -> str | None:
+        """Bookkeeping of every end; returns the request's whole text (None without a tokenizer)."""
+        detokenizer = self._texts.pop(request.id, None)
+        request.tail = detokenizer.finish() if detokenizer is not None else ""
+        request.text += request.tail
+        request.status, request.reason, request.finished = status, reason, self.trace.t
+        setattr(self.totals, str(status), getattr(self.totals, str(status)) + 1)
+        self._live.pop(request.id, None)
+        self._arrivals.ended(request.id, self.trace.t)
+        self.executor.end(request)
+        return request.text if self.tokenizer is not None else None
+
+    def _out_of_room(self, plan: Plan | None) -> list[Progress]:
+        """End those for whom no page can be had, with the text they have so far."""
+        progress = []
+        for request in plan.out_of_room if plan else []:
+            self._finish(request, "capacity")
+            progress.append(Progress(request.id, [], request.tail, "capacity"))
+        return progress
+
+    def _failed(self, plan: Plan, error: Exception) -> list[Progress]:
+        """A forward raised: its rows end with an error, store nothing, and everything comes back."""
+        self.trace.t = self.clock.now()
+        message = f"{type(error).__name__}: {error}"
+        self._emit(ev.ExecutorFailed, members=[r.request.id for r in plan.rows], error=message)
+        progress = []
+        for row in plan.rows:
+            request = row.request
+            request.error = message
+            self.scheduler.remove(request)
+            self.scheduler.holdings.drop(request)
+            text = self._end(request, Status.FAILED, "error")
+            self._emit(
+                ev.RequestFinished, request=request.id, reason="error", outputs=len(request.output), text=text, error=message
+            )
+            progress.append(Progress(request.id, [], request.tail, "error"))
+        return progress
+
+    def _cap_cache(self) -> None:
+        cap = self.config.cache_pages
+        if cap is not None and self.cache.evictable > cap:
+            self.scheduler.holdings.evict(self.cache.evictable - cap)
+
+    def _check(self) -> None:
+        assert self._checker is not None
+        breaches = self._checker.check(self.scheduler.running, idle=not self._live)
+        for breach in breaches:
+            self._emit(
+                ev.InvariantBroken, what=breach.what, page=breach.page, owners=breach.owners or [],
+                last_owners=breach.last_owners or [],
+            )  # fmt: skip
+        self.trace.commit()
+        if breaches:
+            raise InvariantError("; ".join(b.what for b in breaches[:3]))

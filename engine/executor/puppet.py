@@ -1,0 +1,124 @@
+"""The puppet: a scripted model whose slots know what they hold. No weights, a virtual clock.
+
+Each slot holds (id, position, chained hash of the namespace and all ids up to and including this one).
+A forward gathers what lies before through the page table and raises when a slot does not hold what the
+sequence needs there, so a wrong page, an early match or a lost lock shows at once.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.events import Namespace
+from engine.executor.base import Row, Sampled, StepResult
+from engine.request import Request
+
+VOCABULARY = 65_536
+ANSWERS = 50_000
+"""Unscripted answers are ids from here up to the vocabulary's end; prompts by name stay below."""
+
+_BASE = np.uint64(0x9E3779B97F4A7C15)
+Hashes = npt.NDArray[np.uint64]
+
+
+class WrongSlot(RuntimeError):
+    """A slot did not hold what the sequence needs at that position."""
+
+
+class Chain:
+    """Chained hashes of a growing sequence: h[i] covers the namespace and ids 0 ... i.
+
+    A polynomial modulo 2^64 (odd base), so that a run of any length is hashed in bulk.
+    """
+
+    def __init__(self, namespace: Namespace | None) -> None:
+        self._seed = np.uint64(zlib.crc32(repr(namespace).encode()))
+        self.hashes: Hashes = np.empty(0, np.uint64)
+        self.ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
+
+    def extend(self, ids: Sequence[int]) -> None:
+        """Append ids."""
+        if not ids:
+            return
+        new = np.asarray(ids, np.int64)
+        start = len(self.ids)
+        powers = np.power(_BASE, np.arange(start + 1, start + len(new) + 1, dtype=np.uint64))
+        terms = (new.astype(np.uint64) + np.uint64(1)) * powers
+        before = self.hashes[-1] if start else self._seed
+        self.hashes = np.concatenate([self.hashes, before + np.cumsum(terms, dtype=np.uint64)])
+        self.ids = np.concatenate([self.ids, new])
+
+
+class PuppetExecutor:
+    """Answers by script (`Request.says`), or with ids that hash what it reads back from its pages."""
+
+    virtual = True
+    vocab_size = VOCABULARY
+    max_positions = 1 << 30
+    eos_ids: frozenset[int] = frozenset()
+    tokenizer = None
+
+    def __init__(self, pages: int, page_size: int, name: str = "puppet") -> None:
+        self.name = name
+        self.page_size = page_size
+        slots = pages * page_size
+        self._ids = np.full(slots, -1, np.int64)
+        self._positions = np.full(slots, -1, np.int64)
+        self._hashes = np.zeros(slots, np.uint64)
+        self._chains: dict[str, Chain] = {}
+        self.facts: dict[str, str | None] = {"model": None, "device": None, "dtype": None}
+        self.rates: dict[str, float] = {}
+
+    def execute(self, rows: list[Row]) -> StepResult:
+        """Check what lies before each row, write its slots, answer. Raises WrongSlot."""
+        for row in rows:
+            self._write(row)
+        return StepResult([self._answer(row) if row.sample else None for row in rows])
+
+    def end(self, request: Request) -> None:
+        """Forget the request's chain."""
+        self._chains.pop(request.id, None)
+
+    def _slots(self, row: Row, start: int, stop: int) -> npt.NDArray[np.int64]:
+        positions = np.arange(start, stop)
+        pages = np.asarray(row.pages, np.int64)
+        slots: npt.NDArray[np.int64] = pages[positions // self.page_size] * self.page_size + positions % self.page_size
+        return slots
+
+    def _write(self, row: Row) -> None:
+        chain = self._chains.setdefault(row.request.id, Chain(row.request.namespace))
+        size = row.start + len(row.tokens)
+        if len(chain.ids) < size:
+            chain.extend(row.request.tokens[len(chain.ids) : size])
+        slots = self._slots(row, row.start, size)
+        self._ids[slots] = row.tokens
+        self._positions[slots] = np.arange(row.start, size)
+        self._hashes[slots] = chain.hashes[row.start : size]
+
+    def _answer(self, row: Row) -> Sampled:
+        request = row.request
+        size = row.start + len(row.tokens)
+        chain = self._chains[request.id]
+        slots = self._slots(row, 0, size)
+        wrong = (
+            (self._ids[slots] != chain.ids[:size])
+            | (self._positions[slots] != np.arange(size))
+            | (self._hashes[slots] != chain.hashes[:size])
+        )
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise WrongSlot(
+                f"{request.id}: position {at} should hold id {chain.ids[at]}, slot {slots[at]} (page "
+                f"{slots[at] // self.page_size}) holds id {self._ids[slots[at]]} of position {self._positions[slots[at]]}"
+            )
+        said = len(request.output)
+        if request.says is None:
+            return Sampled(ANSWERS + int(self._hashes[slots[-1]] % np.uint64(VOCABULARY - ANSWERS)))
+        if said >= len(request.says):
+            return Sampled(None, last=True)
+        item = request.says[said]
+        return Sampled(item if isinstance(item, int) else item[0], last=said + 1 == len(request.says))
