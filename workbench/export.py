@@ -1,0 +1,139 @@
+"""A run as one file: the trace packed into columns, and a self-contained page that plays it offline."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import html
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from engine import events as ev
+from workbench.ui import player
+
+
+def _delta(values: Iterable[int | None]) -> list[int | None]:
+    """Each value less the one before; None stays None and is skipped over."""
+    out: list[int | None] = []
+    last = 0
+    for value in values:
+        if value is None:
+            out.append(None)
+        else:
+            out.append(value - last)
+            last = value
+    return out
+
+
+def _runs(values: Iterable[Any]) -> list[Any]:
+    """[value, count, value, count, ...] of equal neighbours."""
+    out: list[Any] = []
+    for value in values:
+        if out and out[-2] == value:
+            out[-1] += 1
+        else:
+            out += [value, 1]
+    return out
+
+
+class _Names:
+    """Strings, each kept once, by number."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, int] = {}
+
+    def __call__(self, text: str | None) -> int | None:
+        return None if text is None else self.ids.setdefault(text, len(self.ids))
+
+
+def _column(column: str, values: Sequence[Any], names: _Names) -> Any:
+    if column == "int":
+        return _delta(values)
+    if column == "str":
+        return _delta(names(v) for v in values)
+    if column in ("ints", "strs"):
+        flat = [x if column == "ints" else names(x) for v in values for x in v]
+        return [[len(v) for v in values], _delta(flat)]
+    if column == "bool":
+        return [int(v) for v in values]
+    return [msgspec.to_builtins(v) for v in values]
+
+
+def columns(trace: ev.Trace) -> dict[str, Any]:
+    """The trace as the JSON that the player's `fromColumns` reads; constant columns are left out."""
+    names = _Names()
+    schema = player.schema()
+    groups: dict[str, list[ev.Event]] = {}
+    order = []
+    for event in trace.events:
+        kind = type(event).__struct_config__.tag
+        order.append(kind)
+        groups.setdefault(str(kind), []).append(event)
+    tables = {}
+    for kind, group in groups.items():
+        packed = {}
+        for name, column, default in schema[kind]:
+            values = [getattr(event, name) for event in group]
+            if any(value != default for value in values):
+                packed[name] = _column(column, values, names)
+        tables[kind] = {"count": len(group), "columns": packed}
+    kinds = {kind: i for i, kind in enumerate(tables)}
+    return {
+        "header": msgspec.to_builtins(trace.header),
+        "kinds": list(kinds),
+        "order": [kinds[str(kind)] for kind in order],
+        "t": _runs(event.t for event in trace.events),
+        "step": _runs(event.step for event in trace.events),
+        "commit": _runs(int(event.commit) for event in trace.events),
+        "tables": tables,
+        "names": list(names.ids),
+    }
+
+
+def pack(trace: ev.Trace) -> str:
+    """The trace as base64 of gzipped columns, for `RadixPlayer.unpack`. The same trace packs the same."""
+    text = json.dumps(columns(trace), separators=(",", ":"), ensure_ascii=False)
+    return base64.b64encode(gzip.compress(text.encode(), compresslevel=9, mtime=0)).decode()
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'">
+<link rel="icon" href="data:,">
+<title>{title}</title><style>{styles}
+body{{margin:0}}</style></head>
+<body class="rp-page"><div id="player"></div>
+<script type="application/octet-stream" id="trace">{packed}</script>
+<script>{script}</script>
+<script>
+(async () => {{
+  const player = RadixPlayer.mount(document.getElementById("player"), {{
+    theme: "auto", title: {title_json}, note: {note_json}, recorded: true, keys: "page",
+  }});
+  await player.load({{ packed: document.getElementById("trace").textContent }});
+  RadixPlayer.linkToAddress(player);
+}})();
+</script></body></html>
+"""
+
+
+def _script_json(value: str | None) -> str:
+    """A string as a literal that cannot end the script element it stands in."""
+    return json.dumps(value).replace("<", "\\u003c")
+
+
+def to_html(trace: ev.Trace, title: str | None = None, note: str | None = None) -> str:
+    """One page that plays the trace with the network off. `note` tells what to watch for."""
+    shown = title or trace.header.scenario or "Recorded run"
+    told = note if note is not None else trace.header.note
+    return _PAGE.format(
+        title=html.escape(shown),
+        styles=player.styles(),
+        script=player.sources(),
+        packed=pack(trace),
+        title_json=_script_json(shown),
+        note_json=_script_json(told),
+    )

@@ -1,0 +1,49 @@
+/** Reading the packed form that `workbench.export.pack` writes: columns as JSON, gzip, base64. */
+(function (RP) {
+  "use strict";
+
+  const undelta = (values) => {
+    let last = 0;
+    return values.map((v) => (v === null ? RP.NONE : (last += v)));
+  };
+
+  const unpackColumn = (type, packed) => {
+    if (type === "int" || type === "str") return undelta(packed);
+    if (type === "ints" || type === "strs") return { lengths: packed[0], values: undelta(packed[1]) };
+    return packed;
+  };
+
+  /** [value, count, value, count, ...] -> a flat list. */
+  const unrun = (runs) => {
+    const out = [];
+    for (let i = 0; i < runs.length; i += 2) for (let k = 0; k < runs[i + 1]; k++) out.push(runs[i]);
+    return out;
+  };
+
+  /** A trace from the packed JSON's parsed content. */
+  RP.fromColumns = (packed) => {
+    const trace = new RP.Trace(packed.header);
+    for (const text of packed.names) trace.names.id(text);
+    for (const [kind, group] of Object.entries(packed.tables)) {
+      const table = trace.tables[trace.kindNumber(kind)];
+      for (const [name, type, fallback] of table.fields) {
+        const column = group.columns[name];
+        if (column !== undefined) table[name] = RP.makeColumn(type, trace.names, unpackColumn(type, column));
+        else for (let i = 0; i < group.count; i++) table[name].add(fallback);
+      }
+    }
+    const order = packed.kinds.map((kind) => trace.kindNumber(kind));
+    const t = unrun(packed.t);
+    const step = unrun(packed.step);
+    const commit = unrun(packed.commit);
+    packed.order.forEach((k, i) => trace.place(order[k], t[i], step[i], commit[i]));
+    return trace;
+  };
+
+  /** A trace from base64 text of gzipped JSON. */
+  RP.unpack = async (base64) => {
+    const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return RP.fromColumns(await new Response(stream).json());
+  };
+})(globalThis.RadixPlayer);

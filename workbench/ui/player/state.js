@@ -1,0 +1,168 @@
+/**
+ * State: the engine as the trace tells it, up to one event (`workbench.replay.State` in typed arrays).
+ * A node lives in a slot, sixteen integers wide; a request likewise under its number. `fork()` is cheap.
+ */
+(function (RP) {
+  "use strict";
+
+  const NODE_FIELDS = [
+    "ID", "PARENT", "DEPTH", "COUNT", "LOCKS", "HITS", "LAST", "PINS", "CHILDREN", "SPACE", "ORDER", "BORN",
+  ];
+  const REQUEST_FIELDS = [
+    "STATUS", "CACHED", "COMPUTED", "RECOVERED", "RECOMPUTED", "KV", "TARGET", "OUTPUT", "NODE", "RETRACTIONS",
+    "ADMITTED", "FIRST", "ENDED",
+  ];
+  const enumerate = (names) => Object.freeze(Object.fromEntries(names.map((name, i) => [name, i])));
+
+  /** Fields of a node. PARENT is a slot (-1: under the root); ORDER keeps siblings in place over splits. */
+  RP.N = enumerate(NODE_FIELDS);
+  /** Fields of a request. ADMITTED, FIRST and ENDED are event numbers, -1 while it has not happened. */
+  RP.R = enumerate(REQUEST_FIELDS);
+  RP.STATUS = ["waiting", "prefill", "decode", "finished", "refused", "aborted", "failed"];
+  RP.TOTALS = [
+    "arrived", "finished", "refused", "aborted", "failed",
+    "prompt_tokens", "cached_tokens", "computed_tokens", "recovered_tokens", "recomputed_tokens",
+    "output_tokens", "forced_tokens", "jumped_tokens", "forward_passes", "steps",
+    "evictions", "evicted_tokens", "demoted_tokens", "retractions",
+  ];
+  const TOTAL_INDEX = new Map(RP.TOTALS.map((name, i) => [name, i]));
+  const N = RP.N;
+  const R = RP.R;
+
+  class ReplayError extends Error {}
+  RP.ReplayError = ReplayError;
+
+  class State {
+    constructor(trace) {
+      this.trace = trace;
+      this.seq = -1;
+      this.pages = 0;
+      this.pageSize = 1;
+      this.slots = 0;
+      this.firstFree = -1;
+      this.live = 0;
+      this.tick = 0;
+      this.cachedPages = 0;
+      this.privatePages = 0;
+      this.node = RP.pagedInts(10);
+      this.nodePages = RP.pagedRefs(6);
+      this.nodePieces = RP.pagedRefs(6);
+      this.slotOfNode = RP.pagedInts(10);
+      this.request = RP.pagedInts(8);
+      this.requestPages = RP.pagedRefs(6);
+      this.owner = RP.pagedInts(10);
+      this.requestCount = 0;
+      this.queue = [];
+      this.totals = new Float64Array(RP.TOTALS.length);
+      this.members = [];
+      this.memberTokens = [];
+    }
+
+    /** An independent copy, in time that does not depend on how much the state holds. */
+    fork() {
+      const copy = Object.assign(Object.create(State.prototype), this);
+      for (const name of PAGED) copy[name] = this[name].fork();
+      copy.queue = this.queue.slice();
+      copy.totals = this.totals.slice();
+      return copy;
+    }
+
+    total(name) {
+      return this.totals[TOTAL_INDEX.get(name)];
+    }
+
+    count(name, by) {
+      this.totals[TOTAL_INDEX.get(name)] += by;
+    }
+
+    // --- nodes
+
+    get(slot, field) {
+      return this.node.get((slot << 4) | field);
+    }
+
+    set(slot, field, value) {
+      this.node.set((slot << 4) | field, value);
+    }
+
+    /** The slot of a live node. */
+    slot(id) {
+      const slot = this.slotOfNode.get(id) - 1;
+      if (slot < 0) throw new ReplayError(`node ${id} is not in the tree`);
+      return slot;
+    }
+
+    /** Whether `slot` holds a node. */
+    alive(slot) {
+      return this.get(slot, N.ID) !== 0;
+    }
+
+    /** A slot for a new node; left slots form a list through PARENT. */
+    newSlot(id) {
+      let slot = this.firstFree;
+      if (slot < 0) slot = this.slots++;
+      else this.firstFree = this.get(slot, N.PARENT);
+      this.node.own(slot >> 6).fill(0, (slot & 63) << 4, ((slot & 63) + 1) << 4);
+      this.set(slot, N.ID, id);
+      this.slotOfNode.set(id, slot + 1);
+      this.live++;
+      return slot;
+    }
+
+    dropSlot(slot) {
+      this.slotOfNode.set(this.get(slot, N.ID), 0);
+      this.set(slot, N.ID, 0);
+      this.set(slot, N.PARENT, this.firstFree);
+      this.nodePages.set(slot, null);
+      this.nodePieces.set(slot, null);
+      this.firstFree = slot;
+      this.live--;
+    }
+
+    /** Token ids of a node, at most `limit`. */
+    nodeTokens(slot, limit = Infinity) {
+      const out = [];
+      const pieces = this.nodePieces.get(slot);
+      for (let i = 0; i < pieces.length; i += 3)
+        for (let at = pieces[i + 1]; at < pieces[i + 2] && out.length < limit; at++)
+          out.push(this.trace.token(pieces[i], at));
+      return out;
+    }
+
+    // --- requests
+
+    requestField(number, field) {
+      return this.request.get((number << 4) | field);
+    }
+
+    setRequest(number, field, value) {
+      this.request.set((number << 4) | field, value);
+    }
+
+    addRequest(number, field, delta) {
+      this.request.add((number << 4) | field, delta);
+    }
+
+    status(number) {
+      return RP.STATUS[this.requestField(number, R.STATUS)];
+    }
+
+    /** The ids a request has answered so far. */
+    output(number) {
+      return this.trace.requests[number].output.a.subarray(0, this.requestField(number, R.OUTPUT));
+    }
+
+    // --- pages: 0 is free, 2 x node id a cached page, 2 x request number + 1 a private one
+
+    setOwner(page, code) {
+      const before = this.owner.get(page);
+      if (before) this[before & 1 ? "privatePages" : "cachedPages"]--;
+      if (code) this[code & 1 ? "privatePages" : "cachedPages"]++;
+      this.owner.set(page, code);
+    }
+  }
+
+  const PAGED = ["node", "nodePages", "nodePieces", "slotOfNode", "request", "requestPages", "owner"];
+
+  RP.State = State;
+})(globalThis.RadixPlayer);

@@ -1,0 +1,169 @@
+/**
+ * The trace: header and events in columns. Events are appended one at a time (live, JSONL) or all at
+ * once (packed); `event(i)` gives any of them back as an object with every field.
+ */
+(function (RP) {
+  "use strict";
+
+  /** All events of one kind: `trace.kinds[k].node.a[row]`. */
+  class KindTable {
+    constructor(kind, names) {
+      this.kind = kind;
+      this.fields = RP.schema[kind] || [];
+      for (const [name, type] of this.fields) this[name] = RP.makeColumn(type, names);
+    }
+
+    add(event) {
+      for (const [name, , fallback] of this.fields) {
+        const value = event[name];
+        this[name].add(value === undefined ? fallback : value);
+      }
+    }
+
+    read(row, out) {
+      for (const [name, type] of this.fields) {
+        const column = this[name];
+        out[name] = type === "strs" ? column.texts(row) : type === "ints" ? Array.from(column.at(row)) : column.at(row);
+      }
+      return out;
+    }
+  }
+
+  const KIND_NAMES = Object.keys(RP.schema);
+  const KIND_INDEX = new Map(KIND_NAMES.map((kind, i) => [kind, i]));
+
+  class Trace {
+    constructor(header) {
+      this.header = header || {};
+      this.texts = new Map(Object.entries(this.header.texts || {}).map(([id, text]) => [+id, text]));
+      this.names = new RP.Names();
+      /** Kind numbers as in the schema; a kind this version does not know gets the next number. */
+      this.kindNames = KIND_NAMES.slice();
+      this.kindIndex = new Map(KIND_INDEX);
+      this.tables = this.kindNames.map((kind) => new KindTable(kind, this.names));
+      this.rows = this.kindNames.map(() => 0);
+      this.kind = new RP.Growing(Uint8Array);
+      this.row = new RP.Growing(Int32Array);
+      this.t = new RP.Growing(Float64Array);
+      this.step = new RP.Growing(Int32Array);
+      this.commit = new RP.Growing(Uint8Array);
+      /** Per request, in order of arrival: its name, its prompt's place, all ids it ever emits. */
+      this.requests = [];
+      this.requestOf = new Map();
+      this.members = [];
+      this.namespaces = [null];
+    }
+
+    get length() {
+      return this.kind.n;
+    }
+
+    kindNumber(kind) {
+      let k = this.kindIndex.get(kind);
+      if (k === undefined) {
+        k = this.kindNames.length;
+        this.kindIndex.set(kind, k);
+        this.kindNames.push(kind);
+        this.tables.push(new KindTable(kind, this.names));
+        this.rows.push(0);
+      }
+      return k;
+    }
+
+    /** Append one event as parsed from its JSON line. */
+    push(event) {
+      const k = this.kindNumber(event.kind);
+      this.tables[k].add(event);
+      this.place(k, event.t, event.step, event.commit ? 1 : 0);
+    }
+
+    /** Note where the next event lies; its columns are filled already. */
+    place(k, t, step, commit) {
+      const row = this.rows[k]++;
+      this.kind.push(k);
+      this.row.push(row);
+      this.t.push(t);
+      this.step.push(step);
+      this.commit.push(commit);
+      const note = NOTES[this.kindNames[k]];
+      if (note) note(this, this.tables[k], row);
+    }
+
+    kindOf(i) {
+      return this.kindNames[this.kind.a[i]];
+    }
+
+    /** Event `i` with all its fields. */
+    event(i) {
+      const out = {
+        seq: i,
+        kind: this.kindOf(i),
+        t: this.t.a[i],
+        step: this.step.a[i],
+        commit: this.commit.a[i] === 1,
+      };
+      return this.tables[this.kind.a[i]].read(this.row.a[i], out);
+    }
+
+    /** The number of a request named `name`; undefined if it has not arrived in this trace. */
+    requestNumber(name) {
+      return this.requestOf.get(this.names.ids.get(name));
+    }
+
+    prompt(number) {
+      return this.tables[this.kindIndex.get("request.arrived")].prompt.at(this.requests[number].row);
+    }
+
+    /** Token `i` of a request's prompt + output. */
+    token(number, i) {
+      const prompt = this.prompt(number);
+      return i < prompt.length ? prompt[i] : this.requests[number].output.a[i - prompt.length];
+    }
+
+    /** A token's text; null where the header does not tell it. */
+    text(id) {
+      const text = this.texts.get(id);
+      return text === undefined ? null : text;
+    }
+
+    /** The number of a namespace; 0 is none. */
+    namespace(value) {
+      if (!value) return 0;
+      const key = JSON.stringify(value);
+      let i = this.namespaces.findIndex((n) => n && JSON.stringify(n) === key);
+      if (i < 0) i = this.namespaces.push(value) - 1;
+      return i;
+    }
+  }
+
+  /** What the trace remembers of an event beside its columns. */
+  const NOTES = {
+    "request.arrived"(trace, table, row) {
+      const name = table.request.a[row];
+      trace.requestOf.set(name, trace.requests.length);
+      trace.requests.push({ name: trace.names.list[name], row, output: new RP.Growing(Int32Array) });
+    },
+    "step.planned"(trace, table, row) {
+      trace.members = table.members.at(row);
+    },
+    "step.finished"(trace, table, row) {
+      const emitted = table.emitted.at(row);
+      const ids = table.ids.at(row);
+      let at = 0;
+      for (let m = 0; m < emitted.length; m++) {
+        const output = trace.requests[trace.requestOf.get(trace.members[m])].output;
+        for (let j = 0; j < emitted[m]; j++) output.push(ids[at++]);
+      }
+    },
+  };
+
+  RP.Trace = Trace;
+
+  /** A trace from JSONL text: the header, then one event a line. */
+  RP.parseJsonl = (text) => {
+    const lines = text.split("\n").filter((line) => line.trim());
+    const trace = new Trace(JSON.parse(lines[0]));
+    for (let i = 1; i < lines.length; i++) trace.push(JSON.parse(lines[i]));
+    return trace;
+  };
+})(globalThis.RadixPlayer);
