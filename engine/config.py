@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 POLICIES = ("fcfs", "lpm", "lpm-as-shipped", "lpm-fair", "dfs-weight", "lof", "random", "priority")
 EVICTIONS = ("lru", "lfu", "fifo", "mru", "filo", "slru", "priority", "size", "belady")

@@ -48,7 +48,7 @@ class Engine:
     """A complete serving engine around one executor.
 
     `Engine(pages=4096)` serves the embedded model; `Engine(config=..., executor=...)` takes both as they
-    are. `check` walks tree and pool after every step and raises InvariantError at the first breach.
+    are; `loaded` is a model loaded before, to be served by a fresh engine. `check` walks tree and pool after every step and raises InvariantError at the first breach.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class Engine:
         *,
         config: EngineConfig | None = None,
         executor: Executor | None = None,
+        loaded: Any = None,
         trace: ev.Trace | None = None,
         check: bool = False,
         **knobs: Any,
@@ -64,7 +65,7 @@ class Engine:
         if config is None:
             config = config_from({"executor": "model", "model": model, "pages": 4096, **knobs})
         self.config = config
-        self.executor = executor or make_executor(config)
+        self.executor = executor or make_executor(config, loaded)
         self.tokenizer = self.executor.tokenizer
         self.trace = ev.Trace() if trace is None else trace
         header_for(self.trace.header, config, self.executor)

@@ -167,6 +167,8 @@ class RequestAdmitted(Event, tag="request.admitted"):
     needed: int = 0
     available: int = 0
     reserve: float = 0.0
+    overtaken: int = 0
+    """Prompt tokens computed since its arrival for requests that arrived later."""
 
 
 class RequestFirstToken(Event, tag="request.first_token"):

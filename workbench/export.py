@@ -39,6 +39,33 @@ def _runs(values: Iterable[Any]) -> list[Any]:
     return out
 
 
+def _lists(lists: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """Lists of numbers end to end, each less the start that it shares with an earlier one.
+
+    `from` says how many lists back that one is and `shared` how much of it is taken; both are left out
+    when nothing is shared. Prompts share long starts, farther apart than gzip can see.
+    """
+    latest: dict[tuple[Any, ...], int] = {}
+    back, shared, rest = [], [], []
+    for i, values in enumerate(lists):
+        source, same = i, 0
+        heads = [tuple(values[: 16 << k]) for k in range(12) if len(values) >= 16 << k]
+        for head in reversed(heads):
+            if head in latest:
+                source = latest[head]
+                other = lists[source]
+                same = len(head)
+                while same < min(len(values), len(other)) and values[same] == other[same]:
+                    same += 1
+                break
+        latest.update(dict.fromkeys(heads, i))
+        back.append(i - source)
+        shared.append(same)
+        rest += values[same:]
+    out = {"lengths": [len(v) for v in lists], "values": _delta(rest)}
+    return out | {"from": back, "shared": shared} if any(shared) else out
+
+
 class _Names:
     """Strings, each kept once, by number."""
 
@@ -55,8 +82,7 @@ def _column(column: str, values: Sequence[Any], names: _Names) -> Any:
     if column == "str":
         return _delta(names(v) for v in values)
     if column in ("ints", "strs"):
-        flat = [x if column == "ints" else names(x) for v in values for x in v]
-        return [[len(v) for v in values], _delta(flat)]
+        return _lists(values if column == "ints" else [[names(x) for x in v] for v in values])
     if column == "bool":
         return [int(v) for v in values]
     return [msgspec.to_builtins(v) for v in values]

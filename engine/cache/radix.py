@@ -6,12 +6,20 @@ page ids only; the KV itself never moves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from engine import events as ev
 from engine.cache.base import (
-    WIDTH, CacheError, Evicted, Holder, Inserted, Listener, Match, Stop, unpack,
+    WIDTH,
+    CacheError,
+    Evicted,
+    Holder,
+    Inserted,
+    Listener,
+    Match,
+    Stop,
+    unpack,
 )  # fmt: skip
 from engine.cache.eviction import EvictionQueue
 from engine.events import Namespace, Ranked

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from engine.config import EngineConfig
 from engine.executor.base import Executor
 from engine.executor.puppet import PuppetExecutor
 
 
-def make_executor(config: EngineConfig) -> Executor:
+def make_executor(config: EngineConfig, loaded: Any = None) -> Executor:
     """The executor that the configuration names; `model` loads torch and the weights."""
     if config.executor in ("puppet", "replay"):
         # A replay is a puppet whose script is a recording.
         return PuppetExecutor(config.pages, config.page_size, config.executor)
     from engine.executor.model import load_executor  # torch only where a model runs
 
-    return load_executor(config)
+    return load_executor(config, loaded)

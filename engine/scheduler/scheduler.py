@@ -199,7 +199,7 @@ class Scheduler:
             ev.RequestAdmitted, request=request.id, node=request.node.id if request.node else ev.ROOT,
             length=request.kv, first=first, cached=request.cached, computed=request.computed,
             recovered=recovered, recomputed=recomputed, needed=needed, available=available,
-            reserve=round(self.reserve.value, 6),
+            reserve=round(self.reserve.value, 6), overtaken=self.overtaking.of(request.index),
         )  # fmt: skip
 
     # --- decoding ------------------------------------------------------------------------------

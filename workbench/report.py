@@ -1,0 +1,232 @@
+"""Contract 3: the report of a run, worked out from its trace alone.
+
+Counts in tokens, pages or requests; times in seconds from the run's start. What did not happen is None.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from engine import events as ev
+from workbench.replay import RequestState, State, fold
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a request could never run."""
+
+    reason: str
+    needed: int
+    available: int
+
+
+class RequestReport(msgspec.Struct, kw_only=True):
+    """One request."""
+
+    id: str
+    status: str
+    finish_reason: str | None = None
+    refusal: Refusal | None = None
+    prompt_tokens: int
+    cached_tokens: int | None = None
+    computed_tokens: int | None = None
+    recovered_tokens: int | None = None
+    recomputed_tokens: int | None = None
+    output_ids: list[int]
+    output_text: str | None = None
+    forced_tokens: int | None = None
+    jumped_tokens: int | None = None
+    rolled_back_tokens: int | None = None
+    retractions: int | None = None
+    overtaken_tokens: int | None = None
+    arrived: float
+    admitted: float | None = None
+    first_token: float | None = None
+    finished: float | None = None
+    ttft: float | None = None
+    queue_time: float | None = None
+    prefill_time: float | None = None
+    tpot: float | None = None
+    wait_tokens: int | None = None
+    error: str | None = None
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """A distribution: percentiles by nearest rank."""
+
+    n: int
+    mean: float | None = None
+    p50: float | None = None
+    p90: float | None = None
+    p99: float | None = None
+    max: float | None = None
+
+
+class Totals(msgspec.Struct, kw_only=True):
+    """The run's sums."""
+
+    prompt_tokens: int
+    cached_tokens: int
+    computed_tokens: int
+    recovered_tokens: int
+    recomputed_tokens: int
+    hit_rate: float | None
+    output_tokens: int
+    forced_tokens: int
+    jumped_tokens: int
+    forward_passes: int
+    steps: int
+    evictions: int
+    evicted_tokens: int
+    demoted_tokens: int
+    retractions: int
+    refused: int
+    duration: float
+    ttft: Spread
+    tokens_per_second: float | None
+
+
+class PoolReport(msgspec.Struct, kw_only=True):
+    """Pages at the end of the run."""
+
+    pages: int
+    free: int
+    cached: int
+    private: int
+    locked: int
+    evictable: int
+    host: int | None = None
+
+
+class TreeNode(msgspec.Struct, kw_only=True):
+    """One node of the tree at the end of the run; the root has id 0 and no tokens."""
+
+    id: int
+    tokens: int
+    pages: int
+    locks: int
+    hits: int
+    last_used: int
+    tier: str = "device"
+    children: list[TreeNode] = []
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """A whole run. `invariants` is `ok`, a list of breaches, or None where they were not checked."""
+
+    scenario: str | None
+    header: ev.Header
+    invariants: str | list[str] | None
+    requests: list[RequestReport]
+    order: list[str]
+    totals: Totals
+    pool: PoolReport
+    tree: TreeNode
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """n, mean and nearest-rank percentiles; all None for no values."""
+    if not values:
+        return Spread(0)
+    ordered = sorted(values)
+
+    def rank(p: float) -> float:
+        return ordered[max(0, math.ceil(p * len(ordered)) - 1)]
+
+    return Spread(
+        len(ordered), _round(sum(ordered) / len(ordered)), rank(0.5), rank(0.9), rank(0.99), ordered[-1]
+    )
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else round(value, 9)
+
+
+def _minus(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else _round(a - b)
+
+
+def build(header: ev.Header, events: Iterable[ev.Event], checked: bool = False) -> Report:
+    """The report of a trace; `checked` says whether the run's invariants were watched."""
+    events = list(events)
+    state = fold(events)
+    extra: dict[str, dict[str, Any]] = {r: {} for r in state.requests}
+    order: list[str] = []
+    waited = 0
+    breaches: list[str] = []
+    for event in events:
+        if isinstance(event, ev.RequestAdmitted) and event.first:
+            order.append(event.request)
+            waited += event.computed
+            extra[event.request].update(wait=waited, overtaken=event.overtaken)
+        elif isinstance(event, ev.RequestRefused):
+            extra[event.request]["refusal"] = Refusal(event.reason, event.needed, event.available)
+        elif isinstance(event, ev.RequestFinished) and event.error is not None:
+            extra[event.request]["error"] = event.error
+        elif isinstance(event, ev.InvariantBroken):
+            breaches.append(event.what)
+    requests = [_request(r, extra[r.id]) for r in state.requests.values()]
+    return Report(
+        scenario=header.scenario, header=header,
+        invariants=breaches or ("ok" if checked else None),
+        requests=requests, order=order, totals=_totals(state, requests, events), pool=_pool(state), tree=_tree(state),
+    )  # fmt: skip
+
+
+def _request(r: RequestState, extra: dict[str, Any]) -> RequestReport:
+    ran = r.cached is not None
+    outputs = len(r.output)
+    first = r.first_token
+    return RequestReport(
+        id=r.id, status=r.status, finish_reason=r.reason if r.status != "refused" else None,
+        refusal=extra.get("refusal"), prompt_tokens=len(r.prompt), cached_tokens=r.cached, computed_tokens=r.computed,
+        recovered_tokens=r.recovered if ran else None, recomputed_tokens=r.recomputed if ran else None,
+        output_ids=list(r.output), output_text=r.text, forced_tokens=0 if ran else None, jumped_tokens=0 if ran else None,
+        rolled_back_tokens=0 if ran else None, retractions=r.retractions if ran else None,
+        overtaken_tokens=extra.get("overtaken"), arrived=r.arrived, admitted=r.admitted, first_token=first,
+        finished=r.ended, ttft=_minus(first, r.arrived), queue_time=_minus(r.admitted, r.arrived),
+        prefill_time=_minus(first, r.admitted),
+        tpot=_round((r.ended - first) / (outputs - 1)) if first is not None and r.ended is not None and outputs > 1 else None,
+        wait_tokens=extra.get("wait"), error=extra.get("error"),
+    )  # fmt: skip
+
+
+def _totals(state: State, requests: list[RequestReport], events: list[ev.Event]) -> Totals:
+    t = state.totals
+    duration = events[-1].t if events else 0.0
+    return Totals(
+        **{k: t[k] for k in (
+            "prompt_tokens", "cached_tokens", "computed_tokens", "recovered_tokens", "recomputed_tokens",
+            "output_tokens", "forced_tokens", "jumped_tokens", "forward_passes", "steps", "evictions",
+            "evicted_tokens", "demoted_tokens", "retractions", "refused",
+        )},
+        hit_rate=round(t["cached_tokens"] / t["prompt_tokens"], 6) if t["prompt_tokens"] else None,
+        duration=duration,
+        ttft=spread([r.ttft for r in requests if r.ttft is not None]),
+        tokens_per_second=round(t["output_tokens"] / duration, 3) if duration and t["output_tokens"] else None,
+    )  # fmt: skip
+
+
+def _pool(state: State) -> PoolReport:
+    cached = sum(len(n.pages) for n in state.nodes.values())
+    locked = sum(len(n.pages) for n in state.nodes.values() if n.locks)
+    free = sum(o is None for o in state.owners)
+    return PoolReport(
+        pages=state.pages, free=free, cached=cached, private=state.pages - free - cached, locked=locked, evictable=cached - locked
+    )
+
+
+def _tree(state: State) -> TreeNode:
+    nodes = {
+        n.id: TreeNode(
+            id=n.id, tokens=n.count, pages=len(n.pages), locks=n.locks, hits=n.hits, last_used=n.last_used, tier=n.tier, children=[]
+        )
+        for n in state.nodes.values()
+    }
+    root = TreeNode(id=ev.ROOT, tokens=0, pages=0, locks=0, hits=0, last_used=0, children=[])
+    for n in sorted(state.nodes.values(), key=lambda n: n.id):
+        (nodes[n.parent] if n.parent else root).children.append(nodes[n.id])
+    return root

@@ -1,0 +1,102 @@
+"""Runs a scenario on a fresh engine and returns its trace and report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from engine import Engine
+from engine import events as ev
+from workbench.replay import fold
+from workbench.report import Report, build
+from workbench.scenario import RequestSpec, Scenario
+
+
+@dataclass
+class Run:
+    """One finished run."""
+
+    scenario: Scenario
+    trace: ev.Trace
+    report: Report
+
+
+def run(
+    scenario: Scenario,
+    *,
+    loaded: Any = None,
+    sinks: Iterable[ev.Sink] = (),
+    stop: Callable[[], bool] = lambda: False,
+    check: bool = False,
+    logprobs: int | None = None,
+    started: Callable[[Engine], None] | None = None,
+) -> Run:
+    """Run a scenario to its end, or until `stop()` says so.
+
+    `loaded` is a model loaded before (`engine.load_model`); without it the executor loads what it needs.
+    `check` watches the invariant at every step and the fold at the end; a breach stands in the report.
+    Raises SubmitError (a ValueError) for a request that the engine cannot take.
+    """
+    header = ev.Header(scenario=scenario.name, note=scenario.note, seed=scenario.seed)
+    trace = ev.Trace(header, keep=True, sinks=sinks)
+    engine = Engine(config=scenario.engine, loaded=loaded, trace=trace, check=check)
+    if started:
+        started(engine)
+    for number, request in enumerate(scenario.requests):
+        submit(engine, request, scenario.seed + number, logprobs)
+    breach: str | None = None
+    stopped = False
+    try:
+        while engine.step() is not None:
+            if stop():
+                stopped = True
+                break
+    except RuntimeError as error:
+        if not check:
+            raise
+        breach = str(error)
+    engine.finish(stopped)
+    if check and breach is None and fold(trace.events).canonical() != engine.snapshot():
+        breach = "the trace, folded, is not the engine's state"
+    header.texts = texts(engine, trace.events)
+    report = build(header, trace.events, checked=check)
+    if breach and report.invariants == "ok":
+        report.invariants = [breach]
+    return Run(scenario, trace, report)
+
+
+def submit(engine: Engine, request: RequestSpec, seed: int, logprobs: int | None = None) -> str:
+    """Hand one request of a scenario to an engine; `seed` serves sampled requests that name none."""
+    fixed = request.seed if request.seed is not None or request.temperature == 0 else seed
+    prompt: Any = request.tokens if request.tokens is not None else request.prompt
+    return engine.submit(
+        prompt, messages=request.messages, id=request.id,
+        at=request.at, at_step=request.at_step, after=request.after, think=request.think,
+        abort_at_step=request.abort_at_step, fail_at_step=request.fail_at_step,
+        namespace=request.namespace, priority=request.priority, store=request.store,
+        label=request.label, says=request.says, max_new_tokens=request.max_new_tokens,
+        ignore_eos=request.ignore_eos, temperature=request.temperature, top_p=request.top_p,
+        top_k=request.top_k, seed=fixed, stop=tuple(request.stop), logprobs=logprobs,
+    )  # fmt: skip
+
+
+def texts(engine: Engine, events: Iterable[ev.Event]) -> dict[str, str]:
+    """Token id -> text for every id of a trace; empty where the executor has no tokenizer."""
+    if engine.tokenizer is None:
+        return {}
+    ids: set[int] = set()
+    for event in events:
+        ids.update(token_ids(event))
+    return dict(engine.tokenizer.texts(sorted(ids)))
+
+
+def token_ids(event: ev.Event) -> Iterable[int]:
+    """The token ids that an event brings."""
+    if isinstance(event, ev.RequestArrived):
+        return event.prompt
+    if isinstance(event, ev.StepFinished):
+        return event.ids
+    if isinstance(event, ev.TokenEmitted):
+        return [i for i, _ in event.top]
+    return ()

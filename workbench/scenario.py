@@ -1,0 +1,197 @@
+"""Contract 2: scenario files. One YAML format for presets, lessons, the command line, tests and exports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from engine import events as ev
+from engine.config import EngineConfig, describe
+from workbench import names
+from workbench.presets import preset_names, preset_path
+
+LATER = {"regex": None, "json_schema": None, "adapter": None, "content": None, "priority": 0, "pin": 0}
+"""Request keys that act in a later release: any value but this default is refused by name."""
+
+
+class ScenarioError(ValueError):
+    """A scenario that cannot be run; one sentence naming the key and the allowed values."""
+
+
+class RequestSpec(BaseModel):
+    """One request of a scenario."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str | None = Field(None, min_length=1, max_length=200)
+    label: str | None = Field(None, max_length=200, description="a name for people")
+    at: float | None = Field(None, ge=0, allow_inf_nan=False)
+    at_step: int | None = Field(None, ge=0)
+    after: str | None = None
+    think: float = Field(0.0, ge=0, allow_inf_nan=False)
+    tokens: list[int] | str | None = None
+    prompt: str | None = None
+    messages: list[dict[str, str]] | None = None
+    max_new_tokens: int = Field(16, ge=0, le=1_000_000)
+    ignore_eos: bool = False
+    temperature: float = Field(0.0, ge=0, le=100, allow_inf_nan=False)
+    top_p: float = Field(1.0, gt=0, le=1, allow_inf_nan=False)
+    top_k: int | None = Field(None, ge=1)
+    seed: int | None = Field(None, ge=0)
+    stop: list[str] = Field(default_factory=list, max_length=16)
+    regex: str | None = None
+    json_schema: dict[str, Any] | None = None
+    salt: str | None = None
+    adapter: str | None = None
+    content: str | None = None
+    priority: int = 0
+    store: bool = True
+    pin: int = Field(0, ge=0)
+    says: list[int | list[int]] | None = None
+    fail_at_step: int | None = Field(None, ge=1)
+    abort_at_step: int | None = Field(None, ge=1)
+
+    @field_validator("tokens")
+    @classmethod
+    def _named(cls, value: list[int] | str | None) -> list[int] | None:
+        return names.parse(value) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> RequestSpec:
+        given = [k for k in ("tokens", "prompt", "messages") if getattr(self, k) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give exactly one of tokens, prompt, messages; got {', '.join(given) or 'none'}")
+        times = [k for k in ("at", "at_step", "after") if getattr(self, k) is not None]
+        if len(times) > 1:
+            raise ValueError(f"give at most one of at, at_step, after; got {', '.join(times)}")
+        for key, default in LATER.items():
+            if getattr(self, key) != default:
+                raise ValueError(f"{key}: comes with a later release; leave it out")
+        return self
+
+    @property
+    def namespace(self) -> ev.Namespace | None:
+        """Salt, adapter and content, or None where none is given."""
+        space = (self.salt, self.adapter, self.content)
+        return space if any(part is not None for part in space) else None
+
+
+class Scenario(BaseModel):
+    """A whole run: the engine's knobs and the traffic."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field("unnamed", min_length=1, max_length=200)
+    title: str | None = Field(None, max_length=200, description="the question it answers, for the preset list")
+    note: str | None = Field(None, max_length=2000)
+    engine: EngineConfig = EngineConfig()
+    seed: int = Field(0, ge=0, le=2**31 - 1)
+    requests: list[RequestSpec] = Field(default_factory=list, max_length=100_000)
+    workload: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Scenario:
+        if self.workload is not None:
+            raise ValueError("workload: generated traffic comes with a later release; list requests instead")
+        if not self.requests:
+            raise ValueError("requests: the list is empty; at least one request is needed")
+        known: set[str] = set()
+        for i, request in enumerate(self.requests):
+            request.id = request.id or f"R{i + 1}"
+            if request.id in known:
+                raise ValueError(f"requests.{i}.id: {request.id!r} is used twice")
+            if request.after is not None and request.after not in known:
+                raise ValueError(f"requests.{i}.after: {request.after!r} is no request before it in the list")
+            if request.says is not None and self.engine.executor == "model":
+                raise ValueError(f"requests.{i}.says: only a puppet or a replay says what it is told; the executor is model")
+            if self.engine.executor == "replay" and request.says is None:
+                raise ValueError(f"requests.{i}.says: a replay needs the recorded tokens of every request")
+            if self.engine.executor != "model" and request.tokens is None:
+                raise ValueError(f"requests.{i}: this executor has no tokenizer; give tokens instead of text")
+            known.add(request.id)
+        return self
+
+
+def parse(data: Any, overrides: dict[str, Any] | None = None) -> Scenario:
+    """Validate a scenario that was read from YAML or JSON. Raises ScenarioError with the key's path."""
+    if not isinstance(data, dict):
+        raise ScenarioError(f"a scenario is a mapping of keys such as engine and requests; got {type(data).__name__}")
+    data = dict(data)
+    for path, value in (overrides or {}).items():
+        _set(data, path, value)
+    try:
+        return Scenario.model_validate(data)
+    except ValidationError as error:
+        raise ScenarioError(describe(error)) from None
+
+
+def parse_text(text: str, overrides: dict[str, Any] | None = None) -> Scenario:
+    """Validate a scenario from YAML text. Raises ScenarioError."""
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ScenarioError(f"not readable as YAML: {' '.join(str(error).split())}") from None
+    return parse(data, overrides)
+
+
+def load(name_or_path: str, overrides: dict[str, Any] | None = None) -> Scenario:
+    """A preset by its name, or a file by its path. Raises ScenarioError."""
+    path = Path(name_or_path)
+    if not path.suffix and not path.exists():
+        found = preset_path(name_or_path)
+        if found is None:
+            raise ScenarioError(
+                f"{name_or_path!r} is neither a file nor a preset; the presets are {', '.join(preset_names())}"
+            )
+        path = found
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ScenarioError(f"{name_or_path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{name_or_path}: cannot be read ({error})") from None
+    return parse_text(text, overrides)
+
+
+def dump(scenario: Scenario) -> str:
+    """The scenario as YAML, defaults left out."""
+    data = scenario.model_dump(mode="json", exclude_defaults=True)
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
+
+
+def settings(pairs: list[str]) -> dict[str, Any]:
+    """`engine.policy=lpm` -> {"engine.policy": "lpm"}; values are read as YAML. Raises ScenarioError."""
+    out: dict[str, Any] = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not sign or not key:
+            raise ScenarioError(f"--set {pair}: write KEY=VALUE, as engine.policy=lpm")
+        try:
+            out[key.strip()] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise ScenarioError(f"--set {pair}: the value is not readable as YAML") from None
+    return out
+
+
+def _set(data: dict[str, Any], path: str, value: Any) -> None:
+    at = data
+    keys = path.split(".")
+    for key in keys[:-1]:
+        inner = at.get(key)
+        if inner is None:
+            inner = {}
+        if not isinstance(inner, dict):
+            raise ScenarioError(f"{path}: {key} is not a mapping")
+        at[key] = dict(inner)
+        at = at[key]
+    at[keys[-1]] = value
