@@ -1,0 +1,111 @@
+"""The app's own HTTP routes beside Gradio's: the player, recorded runs, and live events as SSE."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
+
+from workbench import presets
+from workbench.ui import player
+from workbench.ui.runs import Run
+from workbench.ui.worker import Worker
+
+TICK = 0.05
+"""Seconds between two looks at a run: 20 batches a second at most."""
+BEAT = 15.0
+"""Seconds of silence after which a comment keeps the connection alive."""
+BATCH = 4000
+"""Events in one message at most."""
+
+
+def add_routes(app: FastAPI, worker: Worker) -> None:
+    """Register the routes on `app`."""
+
+    @app.get("/player.js")
+    def script() -> Response:
+        return Response(player.sources(), media_type="text/javascript", headers={"Cache-Control": "no-cache"})
+
+    @app.get("/player.css")
+    def style() -> Response:
+        return Response(player.styles(), media_type="text/css", headers={"Cache-Control": "no-cache"})
+
+    @app.get("/recorded/{name}")
+    def recorded(name: str) -> Response:
+        path = presets.recorded_path(name) if name in presets.preset_names() else None
+        if path is None:
+            return PlainTextResponse("no run was recorded under this name", 404)
+        return Response(path.read_bytes(), media_type="application/x-ndjson")
+
+    @app.get("/runs/{id}.jsonl")
+    def trace(id: str) -> Response:
+        run = worker.runs.get(id)
+        if run is None:
+            return PlainTextResponse("no such run; it may have been forgotten", 404)
+        header = run.header
+        if run.texts and header:
+            header = json.dumps(json.loads(header) | {"texts": {str(i): t for i, t in run.texts}}).encode()
+        body = b"\n".join([header, *run.lines]) + b"\n"
+        return Response(
+            body, media_type="application/x-ndjson", headers={"Content-Disposition": f'attachment; filename="{run.scenario.name}.jsonl"'}
+        )
+
+    @app.get("/status")
+    def status() -> Response:
+        m = worker.model
+        return JSONResponse(
+            {"model": m.name, "status": m.status, "stage": m.stage, "fraction": m.fraction, "error": m.error}
+        )
+
+    @app.get("/runs/{id}/events")
+    async def events(id: str, request: Request, since: int = 0) -> Response:
+        run = worker.runs.get(id)
+        if run is None:
+            return PlainTextResponse("no such run; it may have been forgotten", 404)
+        last = request.headers.get("last-event-id", "")
+        start = int(last) if last.isdigit() else max(since, 0)
+        return StreamingResponse(
+            _stream(run, start, request), media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        )
+
+
+async def _stream(run: Run, since: int, request: Request) -> AsyncIterator[bytes]:
+    """The header, then batches of events from `since` on, then `end`.
+
+    Texts are told from the first on also when resuming: they are few, and a viewer may be a new one.
+    """
+    named = 0
+    quiet = 0.0
+    header_sent = False
+    while True:
+        ended = run.ended
+        if run.header and not header_sent:
+            header_sent = True
+            yield b"event: header\ndata: " + run.header + b"\n\n"
+        upto = min(len(run.lines), since + BATCH)
+        if upto > since:
+            texts = run.texts[named:]
+            named += len(texts)
+            yield (
+                b"id: %d\ndata: " % upto
+                + b'{"from":%d,"texts":' % since
+                + json.dumps({str(i): t for i, t in texts}).encode()
+                + b',"events":['
+                + b",".join(run.lines[since:upto])
+                + b"]}\n\n"
+            )
+            since, quiet = upto, 0.0
+        if ended and since >= len(run.lines):
+            yield b"event: end\ndata: " + json.dumps({"status": run.status, "error": run.error}).encode() + b"\n\n"
+            return
+        if upto - since < BATCH:
+            await asyncio.sleep(TICK)
+            quiet += TICK
+        if quiet >= BEAT:
+            quiet = 0.0
+            yield b": waiting\n\n"
+        if await request.is_disconnected():
+            return

@@ -1,0 +1,101 @@
+"""Runs: what the app has run, is running or will run. Many viewers may watch one.
+
+Events are encoded once, by the worker's thread, and appended; readers only ever read up to a length that
+they have seen, so no lock is needed between the two.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine import Engine
+from engine import events as ev
+from workbench.report import Report
+from workbench.runner import Run as Finished
+from workbench.runner import token_ids
+from workbench.scenario import Scenario
+
+KEPT = 40
+"""Runs remembered; the oldest ended ones are forgotten."""
+QUEUED = 6
+"""Runs that may wait for the engine."""
+
+
+class BusyError(RuntimeError):
+    """Too many runs are waiting."""
+
+
+@dataclass(eq=False)
+class Run:
+    """One run of a scenario and all that a viewer needs: header, event lines, token texts, how it ended."""
+
+    scenario: Scenario
+    id: str = field(default_factory=lambda: secrets.token_urlsafe(8))
+    status: str = "queued"
+    """`queued`, `running`, `done`, `stopped` or `failed`."""
+    error: str | None = None
+    header: bytes = b""
+    lines: list[bytes] = field(default_factory=list)
+    texts: list[tuple[int, str]] = field(default_factory=list)
+    finished: Finished | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
+    _engine: Any = None
+    _known: set[int] = field(default_factory=set)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will come."""
+        return self.status in ("done", "stopped", "failed")
+
+    @property
+    def report(self) -> Report | None:
+        """The report, once it is there."""
+        return self.finished.report if self.finished else None
+
+    def started(self, engine: Engine) -> None:
+        """The engine is ready: its header is known from here on."""
+        self._engine = engine
+        self.header = ev.encode(engine.trace.header)
+        self.status = "running"
+
+    def sink(self, batch: list[ev.Event]) -> None:
+        """Take in the events of one commit; token texts go first, so that no viewer meets a nameless id."""
+        tokenizer = self._engine.tokenizer if self._engine is not None else None
+        if tokenizer is not None:
+            fresh = {i for event in batch for i in token_ids(event)} - self._known
+            if fresh:
+                self._known |= fresh
+                self.texts += [(int(i), text) for i, text in tokenizer.texts(sorted(fresh)).items()]
+        self.lines += [ev.encode(event) for event in batch]
+
+    def end(self, finished: Finished | None, status: str, error: str | None = None) -> None:
+        """The worker is through with it."""
+        self.finished, self.error, self._engine = finished, error, None
+        self.status = status
+
+
+class Runs:
+    """All runs by id, a bounded number of them."""
+
+    def __init__(self) -> None:
+        self._runs: OrderedDict[str, Run] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def add(self, run: Run) -> None:
+        """Remember a run. Raises BusyError when too many are waiting already."""
+        with self._lock:
+            if sum(r.status == "queued" for r in self._runs.values()) >= QUEUED:
+                raise BusyError(f"{QUEUED} runs are waiting already; stop one or wait for the engine")
+            self._runs[run.id] = run
+            for key in [k for k, r in self._runs.items() if r.ended]:
+                if len(self._runs) <= KEPT:
+                    break
+                del self._runs[key]
+
+    def get(self, id: str) -> Run | None:
+        """A run by id, or None."""
+        return self._runs.get(id)

@@ -1,0 +1,94 @@
+"""The one thread that owns the engine, and the one that loads the model behind the open page."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.estimate import Rates, measure
+from workbench.runner import run as run_scenario
+from workbench.ui.runs import Run, Runs
+
+log = logging.getLogger("workbench")
+
+
+@dataclass
+class ModelState:
+    """How far the model is: `loading`, `ready` or `failed`."""
+
+    name: str
+    status: str = "loading"
+    stage: str = "starting"
+    fraction: float | None = None
+    error: str | None = None
+    loaded: Any = None
+    rates: Rates | None = None
+
+
+class Worker:
+    """Runs queued scenarios one after the other on fresh engines that share one loaded model."""
+
+    def __init__(self, runs: Runs, model: str, device: str = "auto", dtype: str = "auto") -> None:
+        self.runs = runs
+        self.model = ModelState(model)
+        self._device, self._dtype = device, dtype
+        self._jobs: queue.Queue[Run | None] = queue.Queue()
+        self._threads = [
+            threading.Thread(target=self._load, name="model-loader", daemon=True),
+            threading.Thread(target=self._work, name="engine", daemon=True),
+        ]
+
+    def start(self) -> None:
+        """Start loading and serving."""
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, run: Run) -> None:
+        """Queue a run. Raises BusyError when too many wait."""
+        self.runs.add(run)
+        self._jobs.put(run)
+
+    def close(self) -> None:
+        """Finish the current run and stop."""
+        self._jobs.put(None)
+
+    def _load(self) -> None:
+        from engine import load_model  # torch is imported here, behind the open page
+
+        state = self.model
+
+        def progress(stage: str, fraction: float | None) -> None:
+            state.stage, state.fraction = stage, fraction
+
+        try:
+            loaded = load_model(state.name, device=self._device, dtype=self._dtype, progress=progress)
+            progress("measuring how fast this machine is", None)
+            state.rates = measure(loaded)
+        except Exception as error:  # noqa: BLE001 - the app stays open on recorded runs and says why
+            state.error, state.status = str(error) or type(error).__name__, "failed"
+            log.warning("the model could not be loaded: %s", state.error)
+            return
+        state.loaded, state.status, state.stage = loaded, "ready", "ready"
+        log.info("the model is ready: %s", state.name)
+
+    def _work(self) -> None:
+        while (run := self._jobs.get()) is not None:
+            if run.stop.is_set():
+                run.end(None, "stopped")
+                continue
+            try:
+                finished = run_scenario(
+                    run.scenario, loaded=self.model.loaded if run.scenario.engine.executor == "model" else None,
+                    sinks=[run.sink], stop=run.stop.is_set, started=run.started, logprobs=self._logprobs(run),
+                )  # fmt: skip
+                run.end(finished, "stopped" if run.stop.is_set() else "done")
+            except Exception as error:  # noqa: BLE001 - one run failed; the next one is served
+                log.exception("run %s failed", run.id)
+                run.end(None, "failed", str(error) or type(error).__name__)
+
+    def _logprobs(self, run: Run) -> int | None:
+        """The top two of each token, so that a differing answer can be told from a near tie."""
+        return 2 if run.scenario.engine.executor == "model" else None
