@@ -120,18 +120,29 @@ def compare(
             runs[i].append(
                 run(scenarios[i], loaded=loaded, check=check, stop=stop, logprobs=2, sinks=sinks(names[i]))
             )
-    last = [r[-1] for r in runs if r]
+    done = [r for r in runs if r]
+    return lay_side_by_side(scenario, arms[: len(done)], done, order, warm_up), [r[-1] for r in done]
+
+
+def lay_side_by_side(
+    scenario: Scenario,
+    arms: Sequence[tuple[str, dict[str, Any]]],
+    runs: list[list[Run]],
+    order: list[list[str]],
+    warm_up: str | None = None,
+) -> Comparison:
+    """Tell the differences of runs that were made: for each arm its runs, one a repeat."""
+    last = [r[-1] for r in runs]
     reports = [r.report for r in last]
-    difference = first_difference(last)
+    outputs = [[r.output_ids for r in report.requests] for report in reports]
     return Comparison(
         scenario=scenario.name,
-        arms=[Arm(name=n, set=c, report=r) for (n, c), r in zip(arms, reports, strict=False)],
-        order=order, repeats=repeats, warm_up=warm_up, paired=paired([[r.report for r in a] for a in runs if a]),
-        outputs_equal=all(
-            [r.output_ids for r in one.requests] == [r.output_ids for r in reports[0].requests] for one in reports
-        ),
-        first_difference=difference, first_decision=first_decision([r.trace.events for r in last]),
-    ), last  # fmt: skip
+        arms=[Arm(name=n, set=c, report=r) for (n, c), r in zip(arms, reports, strict=True)],
+        order=order, repeats=max(len(r) for r in runs), warm_up=warm_up,
+        paired=paired([[r.report for r in arm] for arm in runs]),
+        outputs_equal=all(o == outputs[0] for o in outputs),
+        first_difference=first_difference(last), first_decision=first_decision([r.trace.events for r in last]),
+    )  # fmt: skip
 
 
 def _warm_up(scenario: Scenario) -> Scenario:

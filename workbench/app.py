@@ -1,0 +1,64 @@
+"""The app: one process on this machine that serves the page, the player and the live runs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+
+os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
+import gradio as gr  # noqa: E402 - reads the environment when it is imported
+import uvicorn  # noqa: E402
+from fastapi import FastAPI  # noqa: E402
+
+from workbench.ui import theme  # noqa: E402
+from workbench.ui.lab import Lab  # noqa: E402
+from workbench.ui.routes import add_routes  # noqa: E402
+from workbench.ui.runs import Runs  # noqa: E402
+from workbench.ui.worker import Worker  # noqa: E402
+
+HOST = "127.0.0.1"
+FIRST_PORT = 7860
+TRIES = 20
+
+
+def build(worker: Worker) -> FastAPI:
+    """The ASGI app around one worker (started by the caller)."""
+    app = FastAPI(openapi_url=None)
+    add_routes(app, worker)
+    page = Lab(worker).build()
+    return gr.mount_gradio_app(
+        app, page.queue(), path="/", server_name=HOST, theme=theme.theme(), css=theme.css(), head=theme.HEAD,
+        footer_links=[], run_history=False, ssr_mode=False, show_error=True,
+    )  # fmt: skip
+
+
+def free_port(port: int | None) -> int:
+    """`port` if it is free, or the first free one from 7860. Raises OSError when there is none."""
+    for candidate in [port] if port is not None else range(FIRST_PORT, FIRST_PORT + TRIES):
+        with socket.socket() as probe:
+            try:
+                probe.bind((HOST, candidate))
+                return candidate
+            except OSError:
+                continue
+    if port is not None:
+        raise OSError(f"port {port} is in use; choose another with --port, or leave it out")
+    raise OSError(f"ports {FIRST_PORT} to {FIRST_PORT + TRIES - 1} are all in use; choose one with --port")
+
+
+def serve(port: int | None, model: str, device: str, dtype: str) -> int:
+    """Serve until interrupted; returns the exit code."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("workbench").setLevel(logging.INFO)
+    chosen = free_port(port)
+    worker = Worker(Runs(), model, device, dtype)
+    app = build(worker)
+    worker.start()
+    print(f"Radix Workbench is open at http://{HOST}:{chosen}", file=sys.stderr, flush=True)
+    uvicorn.run(app, host=HOST, port=chosen, log_level="warning", timeout_graceful_shutdown=2)
+    worker.close()
+    return 0

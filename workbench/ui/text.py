@@ -1,0 +1,62 @@
+"""Small pieces of HTML for the page. Everything that comes from outside is escaped here."""
+
+from __future__ import annotations
+
+import html
+
+from workbench.estimate import Estimate
+from workbench.scenario import Scenario
+from workbench.ui.worker import ModelState
+
+
+def header(state: ModelState) -> str:
+    """The page's head: name, and which model on which device, or how far it is."""
+    return (
+        '<header class="rw-head"><svg width="22" height="22" viewBox="0 0 22 22" aria-hidden="true">'
+        '<path d="M11 2v6M11 8 5 14M11 8l6 6M5 14v5M17 14l-3 5M17 14l3 5" stroke="currentColor" '
+        'stroke-width="2.2" fill="none" stroke-linecap="round"/></svg><h1>Radix Workbench</h1>'
+        f'<span class="rw-grow"></span>{chip(state)}</header>'
+    )
+
+
+def chip(state: ModelState) -> str:
+    """One line about the model."""
+    if state.status == "ready":
+        facts = state.loaded.facts
+        words = " · ".join(str(facts[k]) for k in ("model", "device", "dtype") if facts.get(k))
+        return f'<span class="rw-chip" id="model-chip" data-status="ready">{html.escape(words)}</span>'
+    if state.status == "failed":
+        return '<span class="rw-chip rw-bad" id="model-chip" data-status="failed">no model: recorded and scripted runs only</span>'
+    percent = "" if state.fraction is None else f" {state.fraction:.0%}"
+    return f'<span class="rw-chip" id="model-chip" data-status="loading" role="status">model: {html.escape(state.stage)}{percent}</span>'
+
+
+def note(scenario: Scenario, guess: Estimate, state: ModelState) -> str:
+    """What to watch in a preset, and what a run will take."""
+    cost = []
+    if scenario.engine.executor == "model":
+        if guess.seconds is not None:
+            cost.append(f"at most {guess.seconds:.0f} s an arm (estimated from this machine's measured speed)")
+        else:
+            cost.append("time known once the model is loaded")
+        if guess.kv_bytes is not None:
+            cost.append(f"{guess.kv_bytes / 1e6:.0f} MB of KV cache")
+    else:
+        cost.append("scripted model, simulated time, a second or less")
+    if guess.prompt_tokens:
+        cost.append(f"{guess.prompt_tokens:,} prompt tokens, {guess.output_tokens} to answer at most")
+    return (
+        f'<p class="rw-note">{html.escape(scenario.note or "")}</p>'
+        f'<p class="rw-cost" id="estimate">A run takes {html.escape(", ".join(cost))}.</p>'
+    )
+
+
+def message(text: str, kind: str = "info") -> str:
+    """A line for the status place; `kind` is info, busy or error."""
+    role = "alert" if kind == "error" else "status"
+    return f'<p class="rw-message rw-{kind}" id="message" data-kind="{kind}" role="{role}">{html.escape(text)}</p>'
+
+
+def failure(state: ModelState) -> str:
+    """Why there is no model."""
+    return message(f"The model could not be loaded: {state.error}. Recorded runs and scripted presets work without it.", "error")
