@@ -21,6 +21,7 @@ WORDS = (
     "writing before December parking is free on Fridays how much annual do I get when sick note due"
 ).split()
 FIRST_ID = 256
+VOCABULARY = 1024
 
 
 @dataclass
@@ -66,7 +67,7 @@ class Mock:
         self.limit, self.live, self.chunk = events, live, chunk
         self.pages = max(64, (live * 14 + 800) // page_size)
         self.margin = 8 * (1 + 12 // page_size)
-        texts = {str(FIRST_ID + i): f" {WORDS[i % len(WORDS)]}" for i in range(4096)}
+        texts = {str(FIRST_ID + i): f" {WORDS[i % len(WORDS)]}" for i in range(VOCABULARY)}
         self.trace = ev.Trace(
             ev.Header(
                 scenario="mock", note="A made-up run for tests.", seed=seed, model="none", device="cpu",
@@ -85,7 +86,7 @@ class Mock:
         self.system = self.ids(32)
 
     def ids(self, n: int) -> list[int]:
-        return [FIRST_ID + self.random.randrange(4096) for _ in range(n)]
+        return [FIRST_ID + self.random.randrange(VOCABULARY) for _ in range(n)]
 
     def run(self) -> ev.Trace:
         """Make events until there are enough; the last operation is completed."""

@@ -17,10 +17,10 @@ from engine import events as ev
 
 SCRIPTS = (
     "paged.js", "hash.js", "columns.js", "trace.js", "packed.js",
-    "state.js", "fold.js", "canonical.js", "marks.js", "replay.js",
+    "state.js", "fold.js", "canonical.js", "marks.js", "segments.js", "replay.js",
     "dom.js", "theme.js", "draw.js", "words.js", "why.js",
-    "layout.js", "tween.js", "cells.js", "icicle.js", "pool.js", "segments.js", "lanes.js", "timeline.js",
-    "tables.js", "treegrid.js", "facts.js", "scrubber.js", "keys.js", "panels.js", "player.js",
+    "layout.js", "tween.js", "cells.js", "icicle.js", "pool.js", "lanes.js", "timeline.js",
+    "tables.js", "treegrid.js", "facts.js", "scrubber.js", "keys.js", "player.js", "address.js",
 )  # fmt: skip
 """In the order in which they must run."""
 

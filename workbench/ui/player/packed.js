@@ -7,9 +7,26 @@
     return values.map((v) => (v === null ? RP.NONE : (last += v)));
   };
 
+  /** Lists end to end, where each may begin with the start of an earlier one. */
+  const unshare = (packed) => {
+    const rest = undelta(packed.values);
+    if (!packed.shared) return rest;
+    const out = [];
+    const starts = [];
+    let at = 0;
+    packed.lengths.forEach((length, i) => {
+      const source = starts[i - packed.from[i]];
+      const shared = packed.shared[i];
+      starts.push(out.length);
+      for (let k = 0; k < shared; k++) out.push(out[source + k]);
+      for (let k = shared; k < length; k++) out.push(rest[at++]);
+    });
+    return out;
+  };
+
   const unpackColumn = (type, packed) => {
     if (type === "int" || type === "str") return undelta(packed);
-    if (type === "ints" || type === "strs") return { lengths: packed[0], values: undelta(packed[1]) };
+    if (type === "ints" || type === "strs") return { lengths: packed.lengths, values: unshare(packed) };
     return packed;
   };
 

@@ -8,6 +8,7 @@
     constructor(trace) {
       this.trace = trace;
       this.marks = new RP.Marks(trace);
+      this.segments = new RP.Segments(trace);
       /** frames[k] is the state before event k x EVERY. */
       this.frames = [];
       this.head = new RP.State(trace);
@@ -22,6 +23,7 @@
         if ((head.seq + 1) % EVERY === 0) this.frames.push(head.fork());
         RP.apply(head);
         this.marks.note(head);
+        this.segments.note(head);
       }
     }
 

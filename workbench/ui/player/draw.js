@@ -1,0 +1,118 @@
+/** A canvas that knows its size and its pixels, and text that fits. */
+(function (RP) {
+  "use strict";
+
+  const widths = new Map();
+
+  /** Width of one character in the context's font, remembered. */
+  const charWidth = (ctx, table, char) => {
+    let width = table.get(char);
+    if (width === undefined) {
+      width = ctx.measureText(char).width;
+      table.set(char, width);
+    }
+    return width;
+  };
+
+  const tableOf = (font) => {
+    if (!widths.has(font)) widths.set(font, new Map());
+    return widths.get(font);
+  };
+
+  /** The longest start of `text` that fits in `room` pixels, with an ellipsis; "" when too little does. */
+  RP.fitText = (ctx, font, text, room) => {
+    ctx.font = font;
+    const table = tableOf(font);
+    const dots = charWidth(ctx, table, "…");
+    let used = 0;
+    let fits = 0;
+    for (let i = 0; i < text.length; i++) {
+      used += charWidth(ctx, table, text[i]);
+      if (used + dots <= room) fits = i + 1;
+      if (used > room) return fits < 3 ? "" : `${text.slice(0, fits).trimEnd()}…`;
+    }
+    return text;
+  };
+
+  /** The longest end of `text` that fits. */
+  RP.fitEnd = (ctx, font, text, room) => {
+    ctx.font = font;
+    const table = tableOf(font);
+    let used = charWidth(ctx, table, "…");
+    for (let i = text.length - 1; i >= 0; i--) {
+      used += charWidth(ctx, table, text[i]);
+      if (used > room) return `…${text.slice(i + 1)}`;
+    }
+    return text;
+  };
+
+  class Surface {
+    /**
+     * @param {HTMLElement} parent
+     * @param {string} label what the picture shows, for those who do not see it
+     * @param {function()} resized called when the width changed
+     */
+    constructor(parent, label, resized) {
+      this.canvas = RP.el("canvas", { class: "rp-canvas", role: "img", "aria-label": label });
+      this.ctx = this.canvas.getContext("2d");
+      this.width = 0;
+      this.height = 0;
+      this.ratio = 1;
+      parent.append(this.canvas);
+      this.observer = new ResizeObserver(() => {
+        if (Math.abs(this.canvas.parentElement.clientWidth - this.width) >= 1) resized();
+      });
+      this.observer.observe(parent);
+    }
+
+    /** Take the parent's width and this height, in CSS pixels; clears the picture. */
+    begin(height) {
+      const width = Math.max(1, this.canvas.parentElement.clientWidth);
+      const ratio = Math.min(2, window.devicePixelRatio || 1);
+      if (width !== this.width || height !== this.height || ratio !== this.ratio) {
+        [this.width, this.height, this.ratio] = [width, height, ratio];
+        this.canvas.width = Math.round(width * ratio);
+        this.canvas.height = Math.round(height * ratio);
+        this.canvas.style.height = `${height}px`;
+      }
+      this.ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+      this.ctx.clearRect(0, 0, width, height);
+      return this.ctx;
+    }
+
+    /** Where a pointer event happened, in CSS pixels of the picture. */
+    point(event) {
+      const box = this.canvas.getBoundingClientRect();
+      return [event.clientX - box.left, event.clientY - box.top];
+    }
+  }
+  RP.Surface = Surface;
+
+  /** A padlock whose body is 11 x 8 pixels, its top left at (x, y). */
+  RP.drawLock = (ctx, x, y, colour) => {
+    ctx.fillStyle = colour;
+    ctx.strokeStyle = colour;
+    ctx.lineWidth = 1.6;
+    ctx.fillRect(x, y + 5, 11, 8);
+    ctx.beginPath();
+    ctx.arc(x + 5.5, y + 5, 3.2, Math.PI, 0);
+    ctx.stroke();
+  };
+
+  /** Diagonal strokes inside a rectangle: the second mark beside colour. */
+  RP.hatch = (ctx, x, y, w, h, colour, gap = 5) => {
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(x, y, w, h);
+    ctx.clip();
+    ctx.strokeStyle = colour;
+    ctx.lineWidth = 1;
+    ctx.beginPath();
+    for (let i = x - h; i < x + w; i += gap) {
+      ctx.moveTo(i, y + h);
+      ctx.lineTo(i + h, y);
+    }
+    ctx.stroke();
+    ctx.restore();
+  };
+})(globalThis.RadixPlayer);

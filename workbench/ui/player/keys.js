@@ -1,0 +1,44 @@
+/** The keyboard: arrows, Shift for a hundred, Home, End, e m s (Shift: back), space, Escape. */
+(function (RP) {
+  "use strict";
+
+  const EDITABLE = "input:not([type=range]), textarea, select, [contenteditable]";
+  const FAR = 100;
+
+  /** Listen on `target`; keys typed into fields, menus and tables are left alone. */
+  RP.listenKeys = (target, player) => {
+    const press = (event) => {
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+      const on = event.target instanceof Element ? event.target : document.body;
+      if (on.closest(EDITABLE) || on.closest("[role=treegrid], .rp-scroll")) return;
+      if (event.key === " " && on.closest("button, a, summary")) return;
+      if (act(player, event)) event.preventDefault();
+    };
+    target.addEventListener("keydown", press);
+    return () => target.removeEventListener("keydown", press);
+  };
+
+  const act = (player, event) => {
+    const far = event.shiftKey ? FAR : 1;
+    switch (event.key) {
+      case "ArrowLeft":
+        return player.step(-far);
+      case "ArrowRight":
+        return player.step(far);
+      case "Home":
+        return player.seek(0);
+      case "End":
+        return player.seek(player.trace.length - 1);
+      case " ":
+        return player.scrubber.toggle() ?? true;
+      case "Escape":
+        return player.icicle.zoomTo(-1) ?? player.select(null) ?? true;
+      default: {
+        const jump = RP.JUMPS.find(([, , key]) => key === event.key.toLowerCase());
+        if (!jump) return false;
+        player.scrubber.jump(jump[0], event.shiftKey ? -1 : 1);
+        return true;
+      }
+    }
+  };
+})(globalThis.RadixPlayer);

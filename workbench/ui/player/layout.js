@@ -1,0 +1,170 @@
+/**
+ * The icicle: rows by depth, width = tokens = memory. A node is as wide as its own tokens or as all its
+ * children together, whichever is more, so that a long shared prefix stays wide above what shares it.
+ */
+(function (RP) {
+  "use strict";
+
+  const N = RP.N;
+  /** Sort keys are order x 2^21 + slot: one numeric sort, no comparator. */
+  const SLOTS = 2097152;
+
+  class Layout {
+    constructor() {
+      this.n = 0;
+      this.capacity = 0;
+    }
+
+    grow(slots) {
+      if (this.capacity && slots <= this.capacity) return;
+      this.capacity = Math.max(256, 2 * slots);
+      this.keys = new Float64Array(this.capacity);
+      /** Preorder: slots, and for each place in it the subtree's node count. */
+      this.slots = new Int32Array(this.capacity);
+      this.span = new Int32Array(this.capacity);
+      this.place = new Int32Array(this.capacity);
+      for (const name of ["first", "next", "row", "parent", "under", "newest", "locks"])
+        this[name] = new Int32Array(this.capacity);
+      /** In tokens. */
+      this.x = new Float64Array(this.capacity);
+      this.w = new Float64Array(this.capacity);
+    }
+
+    /** Lay out the live nodes of `state`. Arrays but `slots` and `span` go by slot. */
+    run(state) {
+      this.grow(state.slots);
+      const roots = this.link(state);
+      this.walk(roots);
+      this.measure(state);
+      this.position();
+      return this;
+    }
+
+    /** Children of each node as lists in order; returns the first node under the root. */
+    link(state) {
+      let n = 0;
+      for (let slot = 0; slot < state.slots; slot++)
+        if (state.alive(slot)) this.keys[n++] = state.get(slot, N.ORDER) * SLOTS + slot;
+      this.n = n;
+      this.keys.subarray(0, n).sort();
+      for (let i = 0; i < n; i++) this.first[this.keys[i] % SLOTS] = -1;
+      let roots = -1;
+      for (let i = n - 1; i >= 0; i--) {
+        const slot = this.keys[i] % SLOTS;
+        const parent = state.get(slot, N.PARENT);
+        this.parent[slot] = parent;
+        if (parent < 0) {
+          this.next[slot] = roots;
+          roots = slot;
+        } else {
+          this.next[slot] = this.first[parent];
+          this.first[parent] = slot;
+        }
+      }
+      return roots;
+    }
+
+    /** Preorder and rows. */
+    walk(roots) {
+      let at = 0;
+      let slot = roots;
+      this.rows = 0;
+      while (slot >= 0) {
+        const parent = this.parent[slot];
+        this.row[slot] = parent < 0 ? 0 : this.row[parent] + 1;
+        if (this.row[slot] >= this.rows) this.rows = this.row[slot] + 1;
+        this.place[slot] = at;
+        this.slots[at++] = slot;
+        if (this.first[slot] >= 0) slot = this.first[slot];
+        else {
+          while (slot >= 0 && this.next[slot] < 0) slot = this.parent[slot];
+          if (slot >= 0) slot = this.next[slot];
+        }
+      }
+    }
+
+    /** Widths and what each subtree holds, from the leaves up. */
+    measure(state) {
+      this.total = 0;
+      this.tokens = 0;
+      this.oldest = state.tick;
+      for (let i = 0; i < this.n; i++) this.w[this.slots[i]] = 0;
+      for (let i = this.n - 1; i >= 0; i--) {
+        const slot = this.slots[i];
+        const own = state.get(slot, N.COUNT);
+        const last = state.get(slot, N.LAST);
+        const leaf = this.first[slot] < 0;
+        const parent = this.parent[slot];
+        if (leaf) {
+          this.under[slot] = own;
+          this.newest[slot] = last;
+          this.span[i] = 1;
+        } else {
+          this.under[slot] += own;
+          if (last > this.newest[slot]) this.newest[slot] = last;
+          this.span[i] = this.spanOf(i);
+        }
+        if (own > this.w[slot]) this.w[slot] = own;
+        if (last < this.oldest) this.oldest = last;
+        this.locks[slot] = state.get(slot, N.LOCKS);
+        this.tokens += own;
+        if (parent < 0) this.total += this.w[slot];
+        else this.addTo(parent, slot);
+      }
+    }
+
+    /** A child's sums go to its parent; the last child comes first and resets them. */
+    addTo(parent, slot) {
+      if (this.next[slot] < 0) {
+        this.under[parent] = 0;
+        this.newest[parent] = 0;
+      }
+      this.w[parent] += this.w[slot];
+      this.under[parent] += this.under[slot];
+      if (this.newest[slot] > this.newest[parent]) this.newest[parent] = this.newest[slot];
+    }
+
+    /** Nodes in the subtree at preorder place `i`: up to the next node that is not below it. */
+    spanOf(i) {
+      const slot = this.slots[i];
+      let end = i + 1;
+      for (let child = this.first[slot]; child >= 0; child = this.next[child]) end += this.span[this.place[child]];
+      return end - i;
+    }
+
+    position() {
+      let right = 0;
+      for (let i = 0; i < this.n; i++) {
+        const slot = this.slots[i];
+        const parent = this.parent[slot];
+        if (parent < 0) {
+          this.x[slot] = right;
+          right += this.w[slot];
+        } else if (this.first[parent] === slot) this.x[slot] = this.x[parent];
+        const next = this.next[slot];
+        if (next >= 0 && parent >= 0) this.x[next] = this.x[slot] + this.w[slot];
+      }
+    }
+  }
+  RP.Layout = Layout;
+
+  /** The leaf that goes next: unlocked, unpinned, childless, least recently used, oldest id. -1: none. */
+  RP.nextToGo = (state) => {
+    let best = -1;
+    let bestLast = Infinity;
+    for (let slot = 0; slot < state.slots; slot++) {
+      if (!state.alive(slot) || state.get(slot, N.CHILDREN) || state.get(slot, N.LOCKS)) continue;
+      if (state.get(slot, N.PINS) > state.trace.step.a[Math.max(0, state.seq)]) continue;
+      const last = state.get(slot, N.LAST);
+      if (last < bestLast || (last === bestLast && state.get(slot, N.ID) < state.get(best, N.ID))) {
+        best = slot;
+        bestLast = last;
+      }
+    }
+    return best;
+  };
+
+  /** 0 (just used) to 5 (longest idle): the age against the oldest node's, finer among the recent. */
+  RP.recency = (tick, oldest, last) =>
+    last >= tick ? 0 : Math.min(5, Math.floor(6 * ((tick - last) / Math.max(1, tick - oldest)) ** 0.7));
+})(globalThis.RadixPlayer);

@@ -1,0 +1,110 @@
+/** The page pool: one cell a page (or a few, when there are many), in its owner's colour. */
+(function (RP) {
+  "use strict";
+
+  const N = RP.N;
+  const FREE = 0;
+  const CACHED = 1;
+  const LOCKED = 2;
+  const PRIVATE = 3;
+  /** Cell sizes in pixels, gap included: the largest that gives each page a cell of its own. */
+  const SIZES = [16, 13, 10, 8];
+  const STATES = ["free", "cached", "locked", "private"];
+
+  class Pool {
+    constructor(player, options) {
+      this.player = player;
+      this.height = options.pool;
+      this.panel = RP.panel("pool", "Pages");
+      this.frame = RP.el("div", { class: "rp-frame" });
+      this.panel.body.append(this.frame);
+      this.surface = new RP.Surface(this.frame, "page pool", () => player.redraw());
+      this.panel.tools.append(
+        RP.legend([["locked", "tree, in use"], ["cached", "tree, can go"], ["private", "running request"], ["free", "free"]]),
+      );
+      this.count = new Int32Array(4);
+    }
+
+    /** Whose page it is: one of the four states. */
+    stateOf(state, page) {
+      const code = state.owner.get(page);
+      if (code === 0) return FREE;
+      if (code & 1) return PRIVATE;
+      const slot = state.slotOfNode.get(code >> 1) - 1;
+      return slot >= 0 && state.get(slot, N.LOCKS) > 0 ? LOCKED : CACHED;
+    }
+
+    draw(state) {
+      const { surface, player } = this;
+      const width = Math.max(1, this.frame.clientWidth);
+      const room = (size) => Math.max(1, Math.floor(width / size)) * Math.floor(this.height / size);
+      const cell = SIZES.find((size) => room(size) >= state.pages) || SIZES[SIZES.length - 1];
+      const columns = Math.max(1, Math.floor(width / cell));
+      const per = Math.max(1, Math.ceil(state.pages / room(cell)));
+      const cells = Math.ceil(state.pages / per);
+      const rows = Math.max(1, Math.ceil(cells / columns));
+      const ctx = surface.begin(rows * cell + 2);
+      const selected = this.selectedPages(state);
+      this.count.fill(0);
+      const inside = new Int32Array(4);
+      for (let i = 0; i < cells; i++) {
+        inside.fill(0);
+        let chosen = false;
+        const end = Math.min(state.pages, (i + 1) * per);
+        for (let page = i * per; page < end; page++) {
+          inside[this.stateOf(state, page)]++;
+          if (selected && selected.has(page)) chosen = true;
+        }
+        for (let k = 0; k < 4; k++) this.count[k] += inside[k];
+        this.paint(ctx, (i % columns) * cell, Math.floor(i / columns) * cell, cell - 2, inside, end - i * per);
+        if (chosen) {
+          ctx.strokeStyle = player.theme.ink;
+          ctx.lineWidth = 2;
+          ctx.strokeRect((i % columns) * cell, Math.floor(i / columns) * cell, cell - 2, cell - 2);
+        }
+      }
+      this.tell(state, per);
+    }
+
+    /** One cell, its pages' states stacked from the bottom; each state has a mark of its own. */
+    paint(ctx, x, y, size, inside, pages) {
+      const theme = this.player.theme;
+      let bottom = y + size;
+      for (const kind of [LOCKED, CACHED, PRIVATE, FREE]) {
+        if (!inside[kind]) continue;
+        const h = (size * inside[kind]) / pages;
+        bottom -= h;
+        ctx.globalAlpha = kind === CACHED ? 0.5 : kind === FREE ? 0.55 : 1;
+        ctx.fillStyle = kind === FREE ? theme.wait : kind === PRIVATE ? theme.computed : theme.cached;
+        ctx.fillRect(x, bottom, size, h);
+        ctx.globalAlpha = 1;
+        if (h < size) continue;
+        ctx.fillStyle = theme.panel;
+        if (kind === PRIVATE) RP.hatch(ctx, x, y, size, size, theme.panel, 5);
+        else if (kind === LOCKED) ctx.fillRect(x + size / 2 - 1.5, y + size / 2 - 1.5, 3, 3);
+        else if (kind === FREE) ctx.fillRect(x + 2, y + 2, size - 4, size - 4);
+      }
+    }
+
+    selectedPages(state) {
+      const selection = this.player.selection;
+      if (!selection) return null;
+      if (selection.node) {
+        const slot = state.slotOfNode.get(selection.node) - 1;
+        return slot >= 0 ? new Set(state.nodePages.get(slot)) : null;
+      }
+      const number = state.trace.requestNumber(selection.request);
+      return number < state.requestCount ? new Set(state.requestPages.get(number).values()) : null;
+    }
+
+    tell(state, per) {
+      const tokens = per * state.pageSize;
+      this.panel.note.textContent =
+        `one cell = ${per > 1 ? `${RP.count(per, "page")} = ` : state.pageSize > 1 ? "1 page = " : ""}${RP.count(tokens, "token")}` +
+        ` · ${RP.number(this.count[FREE])} of ${RP.count(state.pages, "page")} free`;
+      const words = STATES.map((name, i) => `${RP.number(this.count[i])} ${name}`).join(", ");
+      this.surface.canvas.setAttribute("aria-label", `Page pool, in pages: ${words}.`);
+    }
+  }
+  RP.Pool = Pool;
+})(globalThis.RadixPlayer);

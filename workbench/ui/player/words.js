@@ -1,0 +1,58 @@
+/** How numbers, tokens, nodes and requests are put into words. Every number has its unit. */
+(function (RP) {
+  "use strict";
+
+  const grouped = new Intl.NumberFormat("en-US");
+  const number = (n) => grouped.format(n);
+  RP.number = number;
+
+  /** "1 token", "2 tokens", "3 pages" … */
+  RP.count = (n, what) => `${number(n)} ${what}${n === 1 ? "" : "s"}`;
+
+  /** Seconds in a readable unit. */
+  RP.seconds = (s) => {
+    if (s !== 0 && Math.abs(s) < 0.9995) return `${number(+(s * 1000).toPrecision(3))} ms`;
+    return `${number(+s.toPrecision(Math.abs(s) < 100 ? 3 : 4))} s`;
+  };
+
+  RP.percent = (part, whole) => (whole ? `${Math.round((100 * part) / whole)} %` : "–");
+
+  /** Text of token ids; ids whose text is unknown are told as numbers. */
+  RP.tokensText = (trace, ids) => {
+    let out = "";
+    for (const id of ids) {
+      const text = trace.text(id);
+      out += text === null ? ` ${id}` : text;
+    }
+    return out;
+  };
+
+  /** One token, whitespace made visible. */
+  RP.tokenMark = (trace, id) => {
+    const text = trace.text(id);
+    return text === null ? String(id) : text.replace(/ /g, "␣").replace(/\n/g, "↵") || "∅";
+  };
+
+  /** On one line. */
+  RP.oneLine = (text) => text.replace(/\s+/g, " ").trim();
+
+  /** A request's own name: its label where it has one. */
+  RP.requestName = (trace, number_) => {
+    const { name, row } = trace.requests[number_];
+    const label = trace.tables[trace.kindIndex.get("request.arrived")].label.at(row);
+    return label ? `${name} ${label}` : name;
+  };
+
+  /** The start of a node's text. */
+  RP.nodeText = (state, slot, limit = 48) => RP.oneLine(RP.tokensText(state.trace, state.nodeTokens(slot, limit)));
+
+  /** "#9 parking policy". */
+  RP.nodeName = (state, id) => {
+    const slot = state.slotOfNode.get(id) - 1;
+    if (slot < 0) return `#${id}`;
+    const text = RP.nodeText(state, slot, 12);
+    return `#${id} ${text.length > 26 ? `${text.slice(0, 25)}…` : text}`;
+  };
+
+  RP.clockWords = (header) => (header.clock === "virtual" ? "simulated time" : "wall clock");
+})(globalThis.RadixPlayer);
