@@ -65,7 +65,7 @@ class Mock:
         self.random = random.Random(seed)
         self.size = page_size
         self.limit, self.live, self.chunk = events, live, chunk
-        self.pages = max(64, (live * 14 + 800) // page_size)
+        self.pages = max(64, (live * 24 + 800) // page_size)
         self.margin = 8 * (1 + 12 // page_size)
         texts = {str(FIRST_ID + i): f" {WORDS[i % len(WORDS)]}" for i in range(VOCABULARY)}
         self.trace = ev.Trace(
@@ -112,7 +112,7 @@ class Mock:
         if self.random.random() < 0.05:
             group = self.random.randrange(len(self.prefixes))
         prompt = self.system + self.prefixes[group] + self.ids(self.random.randint(3, 24))
-        job = Job(f"R{self.arrivals}", prompt, self.random.randint(1, 12), self.trace.t)
+        job = Job(f"R{self.arrivals}", prompt, self.random.randint(1, 12 if self.live < 1000 else 2), self.trace.t)
         self.queue.append(job)
         self.trace.emit(
             ev.RequestArrived, request=job.id, prompt=prompt, max_new_tokens=job.want, arrived=job.arrived,

@@ -59,15 +59,20 @@
       this.height = 0;
       this.ratio = 1;
       parent.append(this.canvas);
-      this.observer = new ResizeObserver(() => {
-        if (Math.abs(this.canvas.parentElement.clientWidth - this.width) >= 1) resized();
+      // The width is kept, not asked for: asking between two changes of the page makes the browser lay it out.
+      this.available = 0;
+      this.observer = new ResizeObserver(([entry]) => {
+        const width = Math.floor(entry.contentRect.width);
+        if (width === 0 || width === this.available) return;
+        this.available = width;
+        resized();
       });
       this.observer.observe(parent);
     }
 
     /** Take the parent's width and this height, in CSS pixels; clears the picture. */
     begin(height) {
-      const width = Math.max(1, this.canvas.parentElement.clientWidth);
+      const width = Math.max(1, this.available);
       const ratio = Math.min(2, window.devicePixelRatio || 1);
       if (width !== this.width || height !== this.height || ratio !== this.ratio) {
         [this.width, this.height, this.ratio] = [width, height, ratio];
@@ -99,20 +104,30 @@
     ctx.stroke();
   };
 
+  const patterns = new Map();
+
+  /** A tile of one diagonal stroke, made once a colour. */
+  const patternOf = (ctx, colour, gap) => {
+    const key = `${colour} ${gap}`;
+    if (!patterns.has(key)) {
+      const tile = document.createElement("canvas");
+      tile.width = tile.height = gap;
+      const pen = tile.getContext("2d");
+      pen.strokeStyle = colour;
+      pen.lineWidth = 1.1;
+      for (const shift of [-gap, 0, gap]) {
+        pen.moveTo(shift - 1, gap + 1);
+        pen.lineTo(shift + gap + 1, -1);
+      }
+      pen.stroke();
+      patterns.set(key, ctx.createPattern(tile, "repeat"));
+    }
+    return patterns.get(key);
+  };
+
   /** Diagonal strokes inside a rectangle: the second mark beside colour. */
   RP.hatch = (ctx, x, y, w, h, colour, gap = 5) => {
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(x, y, w, h);
-    ctx.clip();
-    ctx.strokeStyle = colour;
-    ctx.lineWidth = 1;
-    ctx.beginPath();
-    for (let i = x - h; i < x + w; i += gap) {
-      ctx.moveTo(i, y + h);
-      ctx.lineTo(i + h, y);
-    }
-    ctx.stroke();
-    ctx.restore();
+    ctx.fillStyle = patternOf(ctx, colour, gap);
+    ctx.fillRect(x, y, w, h);
   };
 })(globalThis.RadixPlayer);

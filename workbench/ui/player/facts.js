@@ -5,8 +5,8 @@
   const N = RP.N;
   const R = RP.R;
   /** Tokens shown around the place where a prompt parted from the tree. */
-  const BEFORE = 3;
-  const AFTER = 3;
+  const BEFORE = 2;
+  const AFTER = 2;
   /** The spoken line waits for the cursor to rest this long, in milliseconds. */
   const REST = 350;
 

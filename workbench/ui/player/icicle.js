@@ -108,12 +108,13 @@
       }
       byLevel.forEach((cells, level) => {
         ctx.fillStyle = theme.ramp[level];
-        ctx.beginPath();
         for (const { x, y, w, h } of cells) {
-          if (w > 18) ctx.roundRect(x + 1, y, w - GAP, h - 4, 5);
-          else ctx.rect(x + (w > 4 ? 0.5 : 0), y, Math.max(0.6, w > 4 ? w - 1 : w - 0.3), h - 4);
+          if (w > 18) {
+            ctx.beginPath();
+            ctx.roundRect(x + 1, y, w - GAP, h - 4, 5);
+            ctx.fill();
+          } else ctx.fillRect(x + (w > 4 ? 0.5 : 0), y, Math.max(0.6, w > 4 ? w - 1 : w - 0.3), h - 4);
         }
-        ctx.fill();
       });
       for (const cell of this.cells)
         if (cell.nodes > 1 && cell.w > 4) RP.hatch(ctx, cell.x, cell.y, cell.w, cell.h - 4, theme.panel, 4);

@@ -59,7 +59,7 @@
 
     draw(state) {
       const { surface, player } = this;
-      const narrow = this.frame.clientWidth < 600;
+      const narrow = surface.available < 600;
       this.rows = this.choose(state);
       this.rowHeight = narrow ? 44 : 24;
       const shown = Math.max(1, Math.min(this.limit, player.trace.requests.length));

@@ -36,7 +36,7 @@
 
     draw(state) {
       const { surface, player } = this;
-      const width = Math.max(1, this.frame.clientWidth);
+      const width = Math.max(1, surface.available);
       const room = (size) => Math.max(1, Math.floor(width / size)) * Math.floor(this.height / size);
       const cell = SIZES.find((size) => room(size) >= state.pages) || SIZES[SIZES.length - 1];
       const columns = Math.max(1, Math.floor(width / cell));
