@@ -40,6 +40,8 @@ def free_port(port: int | None) -> int:
     """`port` if it is free, or the first free one from 7860. Raises OSError when there is none."""
     for candidate in [port] if port is not None else range(FIRST_PORT, FIRST_PORT + TRIES):
         with socket.socket() as probe:
+            # As uvicorn binds: a port that only lingers after a stop is free.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((HOST, candidate))
                 return candidate

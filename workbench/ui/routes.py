@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from importlib import resources
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
@@ -27,7 +28,8 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
 
     @app.get("/player.js")
     def script() -> Response:
-        return Response(player.sources(), media_type="text/javascript", headers={"Cache-Control": "no-cache"})
+        beside = resources.files(__package__).joinpath("comparison.js").read_text(encoding="utf-8")
+        return Response(player.sources() + beside, media_type="text/javascript", headers={"Cache-Control": "no-cache"})
 
     @app.get("/player.css")
     def style() -> Response:

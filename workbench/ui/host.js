@@ -1,0 +1,97 @@
+/**
+ * The player inside Gradio's page. The component's value is JSON text:
+ * { kind: "recorded" | "live" | "empty", run, url, compare }. The server says which run; all else is drawn here.
+ */
+const RP = globalThis.RadixPlayer;
+const player = RP.mount(element.querySelector(".rw-player"), { theme: "auto", keys: "page" });
+const strip = RP.el("p", { class: "rw-strip", role: "status", id: "shown" });
+player.slot("top").append(strip);
+const beside = element.querySelector(".rw-compare");
+player.slot("side").append(beside);
+
+let source = null;
+let shown = null;
+
+const facts = (header) => [header.model, header.device, header.dtype].filter(Boolean).join(" · ") || "scripted model";
+
+function tell(words, live) {
+  const header = player.trace.header;
+  const clock = header.clock === "virtual" ? "simulated time" : "measured time";
+  strip.replaceChildren(
+    RP.el("b", { text: words, "data-live": String(live) }),
+    document.createTextNode(` ${header.scenario || ""} · ${facts(header)} · ${clock}`),
+  );
+}
+
+async function showRecorded(value) {
+  const answer = await fetch(value.url);
+  if (!answer.ok) throw new Error(await answer.text());
+  await player.load({ jsonl: await answer.text(), run: value.run });
+  player.seek(player.trace.length - 1);
+  tell("Recorded run of the real engine:", false);
+}
+
+/** Events come as server-sent events; the stream is closed while nobody looks and resumed where it was. */
+function watchLive(value) {
+  let ended = false;
+  let loaded = false;
+  const open = () => {
+    if (ended || source || document.hidden) return;
+    const stream = new EventSource(`${value.url}?since=${loaded ? player.trace.length : 0}`);
+    source = stream;
+    stream.addEventListener("header", async (message) => {
+      if (loaded) return;
+      loaded = true;
+      player.following = true;
+      await player.load({ header: message.data, events: [], run: value.run });
+      player.follow(true);
+      tell("Live run:", true);
+    });
+    stream.onmessage = (message) => {
+      const batch = JSON.parse(message.data);
+      Object.assign(player.trace.header.texts, batch.texts);
+      player.append(batch.events);
+    };
+    stream.addEventListener("end", () => {
+      ended = true;
+      close();
+      player.root.dataset.ended = "true";
+      if (loaded) tell("Run of just now:", false);
+    });
+  };
+  const close = () => {
+    if (source) source.close();
+    source = null;
+  };
+  const look = () => (document.hidden ? close() : open());
+  document.addEventListener("visibilitychange", look);
+  player.root.dataset.ended = "false";
+  open();
+  return () => {
+    document.removeEventListener("visibilitychange", look);
+    ended = true;
+    close();
+  };
+}
+
+let leave = () => {};
+
+async function show(text) {
+  if (!text) return;
+  const value = JSON.parse(text);
+  RP.drawComparison(beside, value.compare || null);
+  if (value.run === shown) return;
+  shown = value.run;
+  leave();
+  leave = () => {};
+  try {
+    if (value.kind === "recorded") await showRecorded(value);
+    else if (value.kind === "live") leave = watchLive(value);
+    else strip.replaceChildren("No run is shown yet. Choose a preset and press Run.");
+  } catch (error) {
+    strip.replaceChildren(`This run cannot be shown: ${error.message}`);
+  }
+}
+
+show(props.value);
+watch("value", () => show(props.value));
