@@ -75,10 +75,9 @@ class Holdings:
         request.pages = pages + old[len(pages) :]
         request.shared = len(pages)
         if inserted.duplicates:
-            start = next(i for i, (a, b) in enumerate(zip(old, pages, strict=False)) if a != b)
-            self._emit(
-                ev.RequestRemapped, request=request.id, start=start * size, old=old[start : len(pages)], new=pages[start:]
-            )
+            start = old.index(inserted.duplicates[0])
+            new = pages[start : start + len(inserted.duplicates)]
+            self._emit(ev.RequestRemapped, request=request.id, start=start * size, old=inserted.duplicates, new=new)
 
     def finish(self, request: Request) -> None:
         """Store what an ended request has computed, then give everything back."""

@@ -17,6 +17,14 @@ KEYS: dict[str, Callable[[Request, PrefixCache], int]] = {"lpm": longest_match}
 """Policies that reorder; `fcfs` leaves the queue as it is."""
 
 
+VICTIMS: dict[str, Callable[[Request], tuple[int, ...]]] = {
+    "least-output": lambda r: (len(r.output), -len(r.prompt), -r.index),
+    "newest": lambda r: (-r.index,),
+    "priority": lambda r: (r.priority, len(r.output), -len(r.prompt), -r.index),
+}
+"""Whom to retract: the smallest key goes first. Ties: the longest prompt, then the latest arrival."""
+
+
 def order(waiting: list[Request], policy: str, cache: PrefixCache) -> tuple[list[Request], list[int]]:
     """The waiting requests in the policy's order, and their keys (empty for fcfs)."""
     key = KEYS.get(policy)

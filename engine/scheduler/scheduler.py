@@ -16,7 +16,7 @@ from engine.pool import Pool
 from engine.request import Request, Status
 from engine.scheduler.holdings import Holdings
 from engine.scheduler.overtaking import Overtaking
-from engine.scheduler.policy import order
+from engine.scheduler.policy import VICTIMS, order
 from engine.scheduler.reserve import Reserve
 from engine.totals import Totals
 
@@ -153,7 +153,9 @@ class Scheduler:
                 return
             uncached = request.size - match.length
             alone = not self.running
-            future = 1 if alone else self.reserve.tokens(request)
+            # Alone it needs a slot for its first output token; one that has output already goes on until
+            # the pool is full, retracted or not.
+            future = (0 if request.output else 1) if alone else self.reserve.tokens(request)
             needed = math.ceil((uncached + future) / config.page_size)
             available = (
                 self.holdings.obtainable
@@ -228,7 +230,7 @@ class Scheduler:
         return [Row(r, [r.tokens_at(r.kv)], r.kv, r.pages, True) for r in decoding], retracted
 
     def _victim(self, out: list[Request]) -> Request | None:
-        """Whom to retract: least output first, then the longest input; never the last one running.
+        """Whom to retract, by the policy's key; never the last one running.
 
         A request at its bound was admitted with room for all it may produce; it is spared.
         """
@@ -236,7 +238,7 @@ class Scheduler:
         if len(running) < 2:
             return None
         spare = [r for r in running if r.retractions < self.config.retract_max] or running
-        return min(spare, key=lambda r: (len(r.output), -len(r.prompt), -r.index))
+        return min(spare, key=VICTIMS[self.config.retract_victim])
 
     def _retract(self, request: Request) -> None:
         """Take a running request's pages; what was stored stays, its output stays, it waits again."""
@@ -247,7 +249,7 @@ class Scheduler:
         request.retractions += 1
         self.totals.retractions += 1
         self.reserve.retracted(self.running)
-        self.waiting.append(request)
+        self.waiting.insert(0 if self.config.retract_to == "front" else len(self.waiting), request)
         self.trace.emit(
             ev.RequestRetracted, request=request.id, outputs=len(request.output), freed=freed,
             reserve=round(self.reserve.value, 6), to=self.config.retract_to, times=request.retractions,
