@@ -13,21 +13,19 @@ from pydantic import ValidationError
 
 from engine import events as ev
 from engine.arrivals import Arrivals
+from engine.asking import SubmitError, check_facts, check_ids, check_says, check_times, namespace_of
 from engine.cache import make_cache
 from engine.clock import VirtualClock, WallClock
-from engine.config import EngineConfig, config_from, describe
+from engine.config import ConfigError, EngineConfig, config_from, describe
 from engine.executor import make_executor
 from engine.executor.base import Executor, Row, Sampled, StepResult
+from engine.executor.puppet import WrongSlot
 from engine.header import header_for
 from engine.pool import Pool
 from engine.request import Request, SamplingParams, Status
 from engine.scheduler.scheduler import Plan, Scheduler
-from engine.snapshot import Checker, snapshot
+from engine.snapshot import Breach, Checker, snapshot
 from engine.totals import Totals
-
-
-class SubmitError(ValueError):
-    """A request that cannot be taken; one sentence naming the field and what is allowed."""
 
 
 class InvariantError(RuntimeError):
@@ -62,6 +60,8 @@ class Engine:
         check: bool = False,
         **knobs: Any,
     ) -> None:
+        if config is not None and knobs:
+            raise ConfigError(f"{', '.join(knobs)}: given beside config, which holds every knob; set it there")
         if config is None:
             config = config_from({"executor": "model", "model": model, "pages": 4096, **knobs})
         self.config = config
@@ -76,7 +76,7 @@ class Engine:
         self.scheduler = Scheduler(config, self.pool, self.cache, self.trace, self.totals)
         self.step_number = 1
         self._arrivals = Arrivals()
-        self._aborts: list[tuple[int, str]] = []
+        self._aborts: dict[str, int] = {}
         self._ids: set[str] = set()
         self._live: dict[str, Request] = {}
         self._texts: dict[str, Any] = {}
@@ -118,8 +118,12 @@ class Engine:
             sampling = SamplingParams.model_validate(params)
         except ValidationError as error:
             raise SubmitError(describe(error)) from None
-        if after is not None and after not in self._live and not self._arrivals.expects(after):
-            raise SubmitError(f"after: {after!r} is neither running nor expected")
+        check_times(at, at_step, after, think, abort_at_step, fail_at_step)
+        if after is not None and after not in self._ids:
+            raise SubmitError(f"after: {after!r} is no request of this run")
+        namespace = namespace_of(namespace)
+        check_facts(priority, store, label)
+        check_says(says, self.executor.vocab_size)
         ids = self._prompt_ids(prompt, messages)
         request = Request(
             id=name, prompt=ids, params=sampling, arrived=0.0, index=0, namespace=namespace, priority=priority,
@@ -129,7 +133,9 @@ class Engine:
             raise SubmitError("stop: needs a tokenizer, and this executor has none")
         self._ids.add(name)
         if abort_at_step is not None:
-            self._aborts.append((abort_at_step, name))
+            self._aborts[name] = abort_at_step
+        if after is not None and after not in self._live and not self._arrivals.expects(after):
+            at, after = self.clock.now() + think, None  # it has ended already
         if at is None and at_step is None and after is None:
             self._arrive(request, self.clock.now())
         else:
@@ -154,21 +160,18 @@ class Engine:
                 ids = self.tokenizer.chat(messages) if prompt is None else self.tokenizer.encode(prompt)
             except ValueError as error:
                 raise SubmitError(f"{'messages' if prompt is None else 'prompt'}: {error}") from None
-        else:
-            ids = list(prompt)
-        if not ids:
-            raise SubmitError("prompt: is empty; at least one token is needed")
-        top = self.executor.vocab_size
-        for token in ids:
-            if not isinstance(token, int) or isinstance(token, bool) or not 0 <= token < top:
-                raise SubmitError(f"prompt: token ids must be integers from 0 to {top - 1}; got {token!r}")
-        return ids
+            return check_ids(ids, self.executor.vocab_size)
+        return check_ids(prompt, self.executor.vocab_size)
 
     def abort(self, request: str) -> bool:
         """Take a request back, in whatever state it is. False (and no harm) when there is none such."""
         live = self._live.get(request)
         if live is None:
-            return self._arrivals.forget(request) is not None
+            if self._arrivals.forget(request) is None:
+                return False
+            self._aborts.pop(request, None)
+            self._arrivals.ended(request, self.clock.now())
+            return True
         was = str(live.status)
         self.trace.step, self.trace.t = self.step_number, self.clock.now()
         self.scheduler.remove(live)
@@ -192,9 +195,11 @@ class Engine:
         """
         while True:
             self.trace.step, self.trace.t = self.step_number, self.clock.now()
-            for request, due in self._arrivals.due(self.step_number, self.trace.t):
-                self._arrive(request, due)
-            self._abort_due()
+            due = self._arrivals.due(self.step_number, self.trace.t)
+            for request, when in due:
+                self._arrive(request, when)
+            if self._abort_due() or due:
+                continue  # an end, also by refusal, may have brought the next arrival
             if self._live:
                 break
             if not len(self._arrivals):
@@ -207,6 +212,7 @@ class Engine:
             self._tell_plan(plan)
             self.trace.commit()
             progress += self._run(plan)
+        self._cap_cache()
         self.trace.commit()
         self.step_number += 1
         if self._checker:
@@ -267,12 +273,11 @@ class Engine:
             self.scheduler.add(request)
         self.trace.commit()
 
-    def _abort_due(self) -> None:
-        due = [name for step, name in self._aborts if step <= self.step_number and name in self._live]
+    def _abort_due(self) -> bool:
+        due = [name for name, step in self._aborts.items() if step <= self.step_number and name in self._live]
         for name in due:
             self.abort(name)
-        if due:
-            self._aborts = [(s, n) for s, n in self._aborts if n not in due]
+        return bool(due)
 
     def _jump(self) -> bool:
         """Idle: go on to the next arrival. False when a wall clock has to wait longer."""
@@ -324,9 +329,9 @@ class Engine:
             ev.StepFinished, emitted=[len(f) for f in fresh], ids=[i for f in fresh for i in f],
             plan_seconds=plan_seconds, forward_seconds=round(forward, 9), sample_seconds=result.sample_seconds,
         )  # fmt: skip
-        progress = [self._after(row, new, sampled) for row, new, sampled in zip(plan.rows, fresh, result.rows, strict=True)]
-        self._cap_cache()
-        return progress
+        results = {row.request.id: (row, new, got) for row, new, got in zip(plan.rows, fresh, result.rows, strict=True)}
+        admitted = [r.id for r in self.scheduler.running if r.id in results]  # in the order of admission
+        return [self._after(*results[name]) for name in admitted]
 
     def _append(self, plan: Plan, result: StepResult) -> list[list[int]]:
         """Move each row on by what it forwarded and sampled; returns its new ids."""
@@ -407,6 +412,7 @@ class Engine:
         request.status, request.reason, request.finished = status, reason, self.trace.t
         setattr(self.totals, str(status), getattr(self.totals, str(status)) + 1)
         self._live.pop(request.id, None)
+        self._aborts.pop(request.id, None)
         self._arrivals.ended(request.id, self.trace.t)
         self.executor.end(request)
         return request.text if self.tokenizer is not None else None
@@ -423,6 +429,8 @@ class Engine:
         """A forward raised: its rows end with an error, store nothing, and everything comes back."""
         self.trace.t = self.clock.now()
         message = f"{type(error).__name__}: {error}"
+        if self._checker and isinstance(error, WrongSlot):
+            self._checker.seen.append(Breach(message))
         self._emit(ev.ExecutorFailed, members=[r.request.id for r in plan.rows], error=message)
         progress = []
         for row in plan.rows:

@@ -100,10 +100,12 @@ class Checker:
         self._pool = pool
         self._cache = cache
         self._history: list[tuple[Owner, Owner]] = [(None, None)] * pool.pages
+        self.seen: list[Breach] = []
+        """Breaches found elsewhere since the last walk; `check` reports them with its own."""
 
     def check(self, running: list[Request], idle: bool) -> list[Breach]:
         """Walk everything once. Empty when all is well."""
-        breaches: list[Breach] = []
+        breaches, self.seen = self.seen, []
         claims: dict[int, list[str | int]] = {}
         for page, owner in holders(self._cache, running):
             claims.setdefault(page, []).append(owner)

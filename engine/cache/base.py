@@ -27,7 +27,7 @@ def pack(tokens: Sequence[int]) -> bytes:
 
 def unpack(data: bytes) -> list[int]:
     """The ids that `pack` packed."""
-    ids = array("i")
+    ids: array[int] = array("i")
     ids.frombytes(data)
     if array("i", [1]).tobytes()[0] != 1:
         ids.byteswap()

@@ -43,7 +43,7 @@ class Node:
         self.pages = pages
         self.ns = ns
         self.count = len(run) // WIDTH
-        self.depth = parent.depth + parent.count if parent else 0
+        self.depth: int = parent.depth + parent.count if parent else 0
         self.children: dict[Any, Node] = {}
         self.locks = 0
         self.hits = 0

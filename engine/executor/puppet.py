@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.events import Namespace
-from engine.executor.base import Row, Sampled, StepResult
+from engine.executor.base import Row, Sampled, StepResult, Tokenizer
 from engine.request import Request
 
 VOCABULARY = 65_536
@@ -25,7 +25,7 @@ _BASE = np.uint64(0x9E3779B97F4A7C15)
 Hashes = npt.NDArray[np.uint64]
 
 
-class WrongSlot(RuntimeError):
+class WrongSlot(RuntimeError):  # noqa: N818 - it names what was found
     """A slot did not hold what the sequence needs at that position."""
 
 
@@ -60,7 +60,7 @@ class PuppetExecutor:
     vocab_size = VOCABULARY
     max_positions = 1 << 30
     eos_ids: frozenset[int] = frozenset()
-    tokenizer = None
+    tokenizer: Tokenizer | None = None
 
     def __init__(self, pages: int, page_size: int, name: str = "puppet") -> None:
         self.name = name
@@ -77,7 +77,8 @@ class PuppetExecutor:
         """Check what lies before each row, write its slots, answer. Raises WrongSlot."""
         for row in rows:
             self._write(row)
-        return StepResult([self._answer(row) if row.sample else None for row in rows])
+        last = [self._read(row) for row in rows]
+        return StepResult([self._answer(row, h) if row.sample else None for row, h in zip(rows, last, strict=True)])
 
     def end(self, request: Request) -> None:
         """Forget the request's chain."""
@@ -99,7 +100,8 @@ class PuppetExecutor:
         self._positions[slots] = np.arange(row.start, size)
         self._hashes[slots] = chain.hashes[row.start : size]
 
-    def _answer(self, row: Row) -> Sampled:
+    def _read(self, row: Row) -> int:
+        """Gather all that the row's last token attends to; returns the hash read at that token."""
         request = row.request
         size = row.start + len(row.tokens)
         chain = self._chains[request.id]
@@ -115,9 +117,13 @@ class PuppetExecutor:
                 f"{request.id}: position {at} should hold id {chain.ids[at]}, slot {slots[at]} (page "
                 f"{slots[at] // self.page_size}) holds id {self._ids[slots[at]]} of position {self._positions[slots[at]]}"
             )
+        return int(self._hashes[slots[-1]])
+
+    def _answer(self, row: Row, read: int) -> Sampled:
+        request = row.request
         said = len(request.output)
         if request.says is None:
-            return Sampled(ANSWERS + int(self._hashes[slots[-1]] % np.uint64(VOCABULARY - ANSWERS)))
+            return Sampled(ANSWERS + read % (VOCABULARY - ANSWERS))
         if said >= len(request.says):
             return Sampled(None, last=True)
         item = request.says[said]
