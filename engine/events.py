@@ -682,3 +682,7 @@ def json_schema() -> dict[str, Any]:
         "oneOf": [header, event],
         "$defs": components,
     }
+
+
+if __name__ == "__main__":
+    print(msgspec.json.format(msgspec.json.encode(json_schema()), indent=1).decode())
