@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from pydantic import (
@@ -138,7 +139,8 @@ def describe(error: ValidationError, prefix: str = "") -> str:
         return f"{path}: is missing"
     if kind == "value_error":
         message = str(context.get("error", first["msg"]))
-        return ".".join(p for p in (path, message) if p) if not where else f"{path}: {message}"
+        # A rule over several keys begins its message with the key: the path goes on with it.
+        return f"{path}{'.' if re.match(r'[a-z][a-z_.0-9]*: ', message) else ': '}{message}" if path else message
     if kind == "literal_error":
         return f"{path}: must be {context['expected']}; got {first['input']!r}"
     return f"{path}: {first['msg'][0].lower()}{first['msg'][1:]}; got {first['input']!r}"

@@ -134,14 +134,15 @@ def lay_side_by_side(
     """Tell the differences of runs that were made: for each arm its runs, one a repeat."""
     last = [r[-1] for r in runs]
     reports = [r.report for r in last]
-    outputs = [[r.output_ids for r in report.requests] for report in reports]
+    ids = [str(r.id) for r in scenario.requests]
+    outputs = [{r.id: r.output_ids for r in report.requests} for report in reports]
     return Comparison(
         scenario=scenario.name,
         arms=[Arm(name=n, set=c, report=r) for (n, c), r in zip(arms, reports, strict=True)],
-        order=order, repeats=max(len(r) for r in runs), warm_up=warm_up,
-        paired=paired([[r.report for r in arm] for arm in runs]),
+        order=order, repeats=max(map(len, runs), default=0), warm_up=warm_up,
+        paired=paired(ids, [[r.report for r in arm] for arm in runs]),
         outputs_equal=all(o == outputs[0] for o in outputs),
-        first_difference=first_difference(last), first_decision=first_decision([r.trace.events for r in last]),
+        first_difference=first_difference(ids, last), first_decision=first_decision([r.trace.events for r in last]),
     )  # fmt: skip
 
 
@@ -155,14 +156,15 @@ def _median(values: list[float]) -> float | None:
     return sorted(values)[(len(values) - 1) // 2] if values else None
 
 
-def paired(arms: list[list[Report]]) -> list[Paired]:
-    """TTFTs request by request: for each arm the median over its repeats."""
+def paired(ids: Sequence[str], arms: list[list[Report]]) -> list[Paired]:
+    """TTFTs request by request: for each arm the median over its repeats (None where it had none)."""
+    known = [[{r.id: r for r in report.requests} for report in arm] for arm in arms]
     out = []
-    for i, request in enumerate(arms[0][0].requests):
-        rows = [[report.requests[i] for report in arm] for arm in arms]
+    for name in ids:
+        rows = [[requests[name] for requests in arm if name in requests] for arm in known]
         out.append(
             Paired(
-                id=request.id,
+                id=name,
                 ttft=[_median([r.ttft for r in row if r.ttft is not None]) for row in rows],
                 share_of_total=[_median([s for r in row if (s := _share(r)) is not None]) for row in rows],
             )
@@ -176,11 +178,11 @@ def _share(r: RequestReport) -> float | None:
     return round(r.ttft / (r.finished - r.arrived), 6)
 
 
-def first_difference(runs: list[Run]) -> FirstDifference | None:
+def first_difference(ids: Sequence[str], runs: list[Run]) -> FirstDifference | None:
     """The first request, in file order, whose output differs from the first arm's."""
-    base = runs[0].report
-    for i, request in enumerate(base.requests):
-        outputs = [r.report.requests[i].output_ids for r in runs]
+    known = [{r.id: r.output_ids for r in one.report.requests} for one in runs]
+    for name in ids:
+        outputs: list[list[int]] = [outputs.get(name, []) for outputs in known]
         if all(o == outputs[0] for o in outputs):
             continue
         position = next(
@@ -188,8 +190,8 @@ def first_difference(runs: list[Run]) -> FirstDifference | None:
             if len({o[p] if p < len(o) else None for o in outputs}) > 1
         )  # fmt: skip
         return FirstDifference(
-            request=request.id, position=position,
-            ids=[o[position] if position < len(o) else None for o in outputs], gap=_gap(runs[0].trace.events, request.id, position),
+            request=name, position=position,
+            ids=[o[position] if position < len(o) else None for o in outputs], gap=_gap(runs[0].trace.events, name, position),
         )  # fmt: skip
     return None
 
@@ -207,7 +209,7 @@ DECISIONS = (ev.RequestAdmitted, ev.RequestPassedOver, ev.RequestRetracted, ev.E
 def first_decision(traces: list[list[ev.Event]]) -> FirstDecision | None:
     """The first decision at which the arms part: who was admitted with what, evicted, planned."""
     decisions = [[e for e in events if isinstance(e, DECISIONS)] for events in traces]
-    for i in range(max(map(len, decisions))):
+    for i in range(max(map(len, decisions), default=0)):
         at = [d[i] if i < len(d) else None for d in decisions]
         if len({_what(e) for e in at}) > 1:
             return FirstDecision(seq=[e.seq if e else None for e in at], why=" against ".join(_what(e) for e in at))
