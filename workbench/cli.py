@@ -17,6 +17,7 @@ from engine import events as ev
 from workbench import compare as comparing
 from workbench import scenario as scenarios
 from workbench.presets import preset_names
+from workbench.recording import as_scenario
 from workbench.report import Report
 from workbench.runner import run
 
@@ -73,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("scenario", metavar="FILE", help="a preset's name or a scenario file")
+    parser.add_argument("scenario", metavar="FILE", help="a preset's name, a scenario file, or a recorded trace (.jsonl) to replay")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a key, as engine.policy=lpm")
     parser.add_argument("--model", help="short for --set engine.model=...")
     parser.add_argument("--json", action="store_true", help="print the report as one JSON document")
@@ -84,6 +85,8 @@ def _load(args: argparse.Namespace) -> tuple[scenarios.Scenario, Any]:
     overrides = scenarios.settings(args.set)
     if args.model:
         overrides["engine.model"] = args.model
+    if args.scenario.endswith(".jsonl"):
+        return as_scenario(ev.Trace.read(args.scenario), overrides), None
     scenario = scenarios.load(args.scenario, overrides)
     return scenario, _model(scenario)
 

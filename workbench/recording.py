@@ -1,0 +1,56 @@
+"""A recorded trace as a scenario again: the recorded tokens, every arrival pinned to its step.
+
+Run on the replay executor it takes the same decisions without model or GPU; only times are simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from engine import events as ev
+from workbench.replay import fold
+from workbench.scenario import Scenario, ScenarioError, parse
+
+
+def as_scenario(trace: ev.Trace, overrides: dict[str, Any] | None = None) -> Scenario:
+    """The scenario that repeats a trace. Raises ScenarioError when the trace holds no request."""
+    state = fold(trace.events)
+    aborted, failed = _ends(trace.events)
+    requests: list[dict[str, Any]] = []
+    for event in trace.events:
+        if not isinstance(event, ev.RequestArrived):
+            continue
+        said = state.requests[event.request].output
+        salt, adapter, content = event.namespace or (None, None, None)
+        if adapter is not None or content is not None:
+            raise ScenarioError(f"{event.request}: adapter and content namespaces cannot be replayed by this release")
+        requests.append(
+            {
+                "id": event.request, "label": event.label, "at_step": event.step, "tokens": event.prompt,
+                "max_new_tokens": event.max_new_tokens, "salt": salt, "says": list(said),
+                "abort_at_step": aborted.get(event.request), "fail_at_step": failed.get(event.request),
+            }
+        )  # fmt: skip
+    if not requests:
+        raise ScenarioError("the trace holds no request; there is nothing to replay")
+    engine = {k: v for k, v in trace.header.config.items() if k not in ("model", "device", "dtype")}
+    return parse(
+        {
+            "name": trace.header.scenario or "recording", "note": trace.header.note, "seed": trace.header.seed,
+            "engine": engine | {"executor": "replay"}, "requests": requests,
+        },
+        overrides,
+    )  # fmt: skip
+
+
+def _ends(events: Iterable[ev.Event]) -> tuple[dict[str, int], dict[str, int]]:
+    """The steps at which requests were aborted, and at which their forward failed."""
+    aborted: dict[str, int] = {}
+    failed: dict[str, int] = {}
+    for event in events:
+        if isinstance(event, ev.RequestAborted):
+            aborted[event.request] = event.step
+        elif isinstance(event, ev.ExecutorFailed):
+            failed.update(dict.fromkeys(event.members, event.step))
+    return aborted, failed
