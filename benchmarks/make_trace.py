@@ -16,10 +16,7 @@ from dataclasses import dataclass, field
 
 from engine import events as ev
 
-WORDS = (
-    "the leave handbook says you may carry five days forward until spring if your manager agrees in "
-    "writing before December parking is free on Fridays how much annual do I get when sick note due"
-).split()
+WORDS = ["the", "leave", "handbook", "says", "you", "may", "carry", "five", "days", "forward", "until", "spring", "if", "your", "manager", "agrees", "in", "writing", "before", "December", "parking", "is", "free", "on", "Fridays", "how", "much", "annual", "do", "I", "get", "when", "sick", "note", "due"]
 FIRST_ID = 256
 VOCABULARY = 1024
 
@@ -256,7 +253,7 @@ class Mock:
     def relock(self, job: Job, upto: int) -> None:
         """Lock what is stored of the job's tokens; pages the tree has twice go back."""
         ids = (job.prompt + job.output)[: upto // self.size * self.size]
-        way, at, k = self.match(ids)
+        way, _, k = self.match(ids)
         if not way or k < len(way[-1].ids):
             return
         old = job.node

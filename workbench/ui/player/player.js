@@ -6,6 +6,7 @@
  *     await p.load({ jsonl })             // a trace file's text
  *     await p.load({ header, events })    // header object; events as objects or as one JSON string
  *     p.append(events)                    // objects or JSON string; returns the next seq it wants (a gap: unchanged)
+ *     p.addTexts({ 318: " the" })         // token texts that came after the header (live)
  *     p.follow(true)                      // stay at the newest event
  *     p.seek(seq); p.step(+1); p.select({ node: 9 } | { request: "R1" } | null)
  *     p.state()                           // { run, seq, events, selection, following, playing }
@@ -134,6 +135,12 @@
         else this.redraw();
       }
       return this.trace.length;
+    }
+
+    addTexts(texts) {
+      Object.assign(this.trace.texts, texts);
+      this.icicle.texts.clear();
+      this.redraw();
     }
 
     /** Title, where the run was made, and that it is a recording. */

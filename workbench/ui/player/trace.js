@@ -34,8 +34,8 @@
 
   class Trace {
     constructor(header) {
-      this.header = header || {};
-      this.texts = new Map(Object.entries(this.header.texts || {}).map(([id, text]) => [+id, text]));
+      this.texts = Object.assign(Object.create(null), header.texts);
+      this.header = { ...header, texts: this.texts };
       this.names = new RP.Names();
       /** Kind numbers as in the schema; a kind this version does not know gets the next number. */
       this.kindNames = KIND_NAMES.slice();
@@ -122,7 +122,7 @@
 
     /** A token's text; null where the header does not tell it. */
     text(id) {
-      const text = this.texts.get(id);
+      const text = this.texts[id];
       return text === undefined ? null : text;
     }
 

@@ -1,0 +1,200 @@
+"""The page as a new user meets it: a fresh browser profile, every button, a clean console and a clean log."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import uvicorn
+
+from workbench import app as application
+from workbench import presets
+from workbench.ui.runs import Runs
+from workbench.ui.worker import Worker
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+SCRIPTED = "How does a tree share and split prefixes?"
+MODEL_TIMEOUT = 180_000
+"""Milliseconds: the first start may have to convert the weights."""
+
+
+class Served:
+    """One app on a free port, in a thread; its log is kept."""
+
+    def __init__(self, model: str) -> None:
+        self.log: list[str] = []
+        handler = logging.Handler(logging.WARNING)
+        handler.emit = lambda record: self.log.append(record.getMessage())  # type: ignore[method-assign]
+        self.handler = handler
+        logging.getLogger().addHandler(handler)
+        self.worker = Worker(Runs(), model)
+        self.port = application.free_port(None)
+        config = uvicorn.Config(application.build(self.worker), host="127.0.0.1", port=self.port, log_level="warning")
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run, daemon=True)
+        self.thread.start()
+        self.worker.start()
+        while not self.server.started:
+            time.sleep(0.05)
+        self.url = f"http://127.0.0.1:{self.port}/"
+
+    def close(self) -> None:
+        self.worker.close()
+        self.server.should_exit = True
+        self.thread.join(5)
+        logging.getLogger().removeHandler(self.handler)
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    """The app on the embedded model."""
+    app = Served("embedded")
+    yield app
+    app.close()
+    assert app.log == []
+
+
+def opened(watched: Any, url: str) -> Any:
+    page = watched.page
+    page.goto(url)
+    page.wait_for_selector(".radix-player[data-ready=true]", timeout=20_000)
+    return page
+
+
+def choose(page: Any, title: str) -> None:
+    page.click("#preset input")
+    page.get_by_role("option", name=title, exact=True).click()
+    page.wait_for_function(f"document.querySelector('#preset input').value === {json.dumps(title)}")
+
+
+def run(page: Any, timeout: int = 20_000) -> None:
+    """Press Run and wait until it has ended."""
+    before = page.locator(".radix-player").get_attribute("data-run")
+    page.click("#run")
+    page.wait_for_function(
+        "b => { const p = document.querySelector('.radix-player'); return p.dataset.run !== b && p.dataset.ended === 'true'; }",
+        arg=before, timeout=timeout,
+    )  # fmt: skip
+    page.wait_for_selector("#run:not([disabled])")
+
+
+def test_the_page_opens_on_a_recorded_run_and_says_so(served: Served, open_page: Callable[..., Any]) -> None:
+    watched = open_page()
+    page = opened(watched, served.url)
+    assert "Recorded run" in page.inner_text("#shown")
+    assert page.locator(".radix-player").get_attribute("data-run") == "recorded-handbook"
+    assert page.locator("h1").count() == 1
+    assert not [u for u in watched.requests if not u.startswith((served.url, "data:", "blob:"))]
+
+
+def test_the_first_page_weighs_at_most_half_a_megabyte(served: Served, open_page: Callable[..., Any]) -> None:
+    watched = open_page()
+    session = watched.context.new_cdp_session(watched.page)
+    session.send("Network.enable")
+    received: list[int] = []
+    session.on("Network.loadingFinished", lambda e: received.append(int(e["encodedDataLength"])))
+    opened(watched, served.url)
+    assert 100_000 < sum(received) <= 500_000
+
+
+def test_a_scripted_preset_runs_and_the_cache_off_arm_stands_beside(served: Served, open_page: Callable[..., Any]) -> None:
+    watched = open_page()
+    page = opened(watched, served.url)
+    choose(page, SCRIPTED)
+    run(page)
+    assert "13 of 24 prompt tokens were reused" in page.inner_text("#message")
+    assert "simulated" in page.inner_text("#shown")
+    page.click("#compare")
+    page.wait_for_selector(".rw-compare[data-ready=true]")
+    words = page.inner_text(".rw-compare")
+    assert "identical" in words and "11 with the cache, 24 without" in words and "simulated" in words
+    page.click(".rw-compare summary")
+    assert page.locator(".rw-compare tbody tr").count() == 3
+
+
+def test_scrubbing_back_and_forth_shows_other_moments(served: Served, open_page: Callable[..., Any]) -> None:
+    page = opened(open_page(), served.url)
+    last = int(page.locator(".radix-player").get_attribute("data-seq"))
+    page.keyboard.press("Home")
+    page.wait_for_selector(".radix-player[data-seq='0']")
+    page.keyboard.press("End")
+    page.wait_for_selector(f".radix-player[data-seq='{last}']")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_selector(f".radix-player[data-seq='{last - 1}']")
+
+
+@pytest.mark.model
+def test_the_real_model_serves_the_handbook_in_both_arms(served: Served, open_page: Callable[..., Any]) -> None:
+    watched = open_page()
+    page = opened(watched, served.url)
+    page.wait_for_selector("#model-chip[data-status=ready]", timeout=MODEL_TIMEOUT)
+    page.wait_for_function("document.querySelector('#estimate').innerText.includes('estimated')")
+    run(page, timeout=60_000)
+    assert "measured time" in page.inner_text("#shown")
+    report = served.worker.runs.get(page.locator(".radix-player").get_attribute("data-run")).report
+    assert [r.cached_tokens > 1000 for r in report.requests] == [False, True, True]
+    page.click("#compare")
+    page.wait_for_selector(".rw-compare[data-ready=true]", timeout=90_000)
+    assert page.get_attribute(".rw-compare [data-equal]", "data-equal") == "true"
+    assert "sooner" in page.inner_text(".rw-compare")
+    keys = page.evaluate("Object.keys(localStorage)")
+    assert [k for k in keys if not k.startswith("radix")] == []
+    assert not [u for u in watched.requests if not u.startswith((served.url, "data:", "blob:"))]
+
+
+@pytest.mark.model
+def test_stop_ends_a_run_and_the_next_one_is_served(served: Served, open_page: Callable[..., Any]) -> None:
+    page = opened(open_page(), served.url)
+    page.wait_for_selector("#model-chip[data-status=ready]", timeout=MODEL_TIMEOUT)
+    page.click("#run")
+    page.wait_for_selector("#stop:not([disabled])")
+    page.click("#stop")
+    page.wait_for_function("document.querySelector('#message').innerText.startsWith('Stopped')", timeout=30_000)
+    choose(page, SCRIPTED)
+    run(page)
+    assert "Done" in page.inner_text("#message")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_nothing_scrolls_sideways(served: Served, open_page: Callable[..., Any], size: str, dark: bool) -> None:
+    page = opened(open_page(size, dark), served.url)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_an_impossible_pool_is_refused_by_name_and_nothing_is_lost(served: Served, open_page: Callable[..., Any]) -> None:
+    page = opened(open_page(), served.url)
+    choose(page, SCRIPTED)
+    page.fill("#pages input", "0")
+    page.keyboard.press("Tab")
+    page.click("#run")
+    page.wait_for_selector("#message[data-kind=error]")
+    assert "pages" in page.inner_text("#message")
+    page.fill("#pages input", "32")
+    page.keyboard.press("Tab")
+    run(page)
+
+
+def test_without_a_model_the_page_still_opens_on_the_recorded_run(open_page: Callable[..., Any], tmp_path: Any) -> None:
+    app = Served(str(tmp_path / "no-such-model"))
+    try:
+        page = opened(open_page(), app.url)
+        page.wait_for_selector("#model-chip[data-status=failed]", timeout=60_000)
+        assert "could not be loaded" in page.inner_text("#message")
+        choose(page, SCRIPTED)
+        run(page)
+    finally:
+        app.close()
+    assert [line for line in app.log if "could not be loaded" not in line] == []
+
+
+def test_every_preset_is_offered_by_its_question(served: Served, open_page: Callable[..., Any]) -> None:
+    page = opened(open_page(), served.url)
+    page.click("#preset input")
+    assert page.get_by_role("option").count() == len(presets.preset_names())
