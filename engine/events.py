@@ -675,6 +675,7 @@ def json_schema() -> dict[str, Any]:
     (header, event), components = msgspec.json.schema_components(
         [Header, AnyEvent], ref_template="#/$defs/{name}"
     )
+    components["Header"]["required"] = ["schema_version"]  # what tells a header from an event
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Radix Workbench trace",

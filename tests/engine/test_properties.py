@@ -1,0 +1,134 @@
+"""Random traffic on the puppet: what holds for every configuration and every kind of trouble.
+
+The puppet raises when a page holds anything but what its request put there, and under `check` that ends
+the run, so each of these runs also proves that no page was wrong, found early or lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine import events as ev
+from tests.engine.traffic import OTHER_CLOCK, Case, Played, cases, play
+
+PAGE_SIZES = [1, 2, 4, 16]
+CHECKS: dict[str, Callable[[Case], None]] = {}
+RUNS, SLOW_RUNS = 25, 100
+"""Examples for each page size and property; with five properties and four sizes 500, slow 2,000."""
+
+
+def prop(check: Callable[[Case], None]) -> Callable[[Case], None]:
+    CHECKS[check.__name__] = check
+    return check
+
+
+def examples(check: Callable[[Case], None], page_size: int, count: int, *, fixed: bool) -> None:
+    """Hold `check` against `count` random cases; `fixed`: the same ones every time."""
+
+    @settings(
+        max_examples=count, deadline=None, derandomize=fixed, database=None, print_blob=True,
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(case=cases(page_size), data=st.data())
+    def run(case: Case, data: Any) -> None:
+        check(case)
+
+    run()
+
+
+@prop
+def the_fold_equals_the_snapshot_at_every_commit_and_the_invariant_holds(case: Case) -> None:
+    played = play(case, fold=True)
+    assert played.engine.totals.retractions == len(of(played, ev.RequestRetracted))
+    assert all(e.times <= case.config["retract_max"] for e in of(played, ev.RequestRetracted))
+    ended = of(played, ev.RequestFinished) + of(played, ev.RequestAborted) + of(played, ev.RequestRefused)
+    assert sorted(e.request for e in ended) == sorted(e.request for e in of(played, ev.RequestArrived))
+    assert not any(n.locks for n in played.engine.cache.walk())
+    assert played.engine.pool.free + played.engine.cache.evictable == case.config["pages"]
+    if case.config["cache_pages"] is not None and not of(played, ev.RequestAborted):
+        assert played.engine.cache.evictable <= case.config["cache_pages"]
+
+
+@prop
+def a_cache_changes_no_output(case: Case) -> None:
+    on, off = play(case), play(case, cache="off")
+    for name in on.outputs.keys() | off.outputs.keys():
+        a, b = on.outputs.get(name, []), off.outputs.get(name, [])
+        whole = {on.reasons.get(name), off.reasons.get(name)}
+        if whole <= {"stop", "length", "capacity"}:
+            assert (a, on.reasons[name]) == (b, off.reasons[name]), name
+        else:  # taken back or failed: where it stopped depends on the step
+            n = min(len(a), len(b))
+            assert a[:n] == b[:n], name
+
+
+@prop
+def tracing_changes_no_decision(case: Case) -> None:
+    told, silent = play(case), play(case, traced=False)
+    assert not silent.trace.events
+    assert told.outputs == silent.outputs and told.reasons == silent.reasons
+    assert told.engine.snapshot() == silent.engine.snapshot()
+    assert told.engine.step_number == silent.engine.step_number
+
+
+@prop
+def no_decision_reads_the_clock(case: Case) -> None:
+    assert play(case).timeless() == play(case, clock=OTHER_CLOCK).timeless()
+
+
+@prop
+def the_same_run_again_is_the_same_trace_and_survives_json(case: Case) -> None:
+    one, two = play(case), play(case)
+    assert one.trace.events == two.trace.events
+    lines = [ev.encode(one.trace.header), *(ev.encode(e) for e in one.trace)]
+    assert ev.Trace.parse(lines).events == one.trace.events
+
+
+def of(played: Played, kind: type[Any]) -> list[Any]:
+    return [e for e in played.trace if isinstance(e, kind)]
+
+
+@pytest.mark.parametrize("page_size", PAGE_SIZES)
+@pytest.mark.parametrize("check", CHECKS)
+def test_random_traffic(check: str, page_size: int) -> None:
+    examples(CHECKS[check], page_size, RUNS, fixed=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page_size", PAGE_SIZES)
+@pytest.mark.parametrize("check", CHECKS)
+def test_random_traffic_at_length(check: str, page_size: int) -> None:
+    examples(CHECKS[check], page_size, SLOW_RUNS, fixed=False)
+
+
+def test_the_traffic_reaches_every_kind_of_trouble() -> None:
+    seen: set[str] = set()
+    retracted_twice = 0
+
+    @settings(max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @given(case=cases(2))
+    def run(case: Case) -> None:
+        nonlocal retracted_twice
+        for event in play(case).trace:
+            seen.add(event.__struct_config__.tag)
+            if isinstance(event, ev.RequestFinished):
+                seen.add(event.reason)
+            elif isinstance(event, ev.RequestPassedOver):
+                seen.add(event.limit)
+            elif isinstance(event, ev.StepPlanned):
+                seen.add(event.mode)
+            elif isinstance(event, ev.RequestRetracted):
+                retracted_twice += event.times > 1
+
+    run()
+    assert seen >= {
+        "request.retracted", "request.remapped", "request.aborted", "executor.failed", "clock.jumped",
+        "node.split", "node.grown", "node.trimmed", "node.evicted", "queue.ordered",
+        "stop", "length", "capacity", "error", "pages", "budget", "chunk", "running cap", "prefill", "decode", "mixed",
+    }  # fmt: skip
+    assert retracted_twice > 20
