@@ -131,7 +131,7 @@ _PAGE = """<!doctype html>
 <link rel="icon" href="data:,">
 <title>{title}</title><style>{styles}
 body{{margin:0}}</style></head>
-<body class="rp-page"><div id="player"></div>
+<body class="rp-page"><main id="player"></main>
 <script type="application/octet-stream" id="trace">{packed}</script>
 <script>{script}</script>
 <script>

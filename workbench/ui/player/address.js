@@ -1,9 +1,10 @@
-/** Position and selection in the page's address, so that a moment can be sent. */
+/** Position and selection in the page's address, so that a moment can be sent; in a frame there is none. */
 (function (RP) {
   "use strict";
 
   /** Keep position and selection in the page's address: #seq=612&node=9 or &request=R1. */
   RP.linkToAddress = (player) => {
+    if (location.protocol === "about:") return;
     const read = () => {
       const at = new URLSearchParams(location.hash.slice(1));
       if (at.has("seq")) player.seek(+at.get("seq"));

@@ -34,6 +34,18 @@
     return text;
   };
 
+  /** As many whole parts as fit, so that no number is cut. */
+  RP.fitParts = (ctx, font, parts, room) => {
+    ctx.font = font;
+    const table = tableOf(font);
+    const width = (text) => [...text].reduce((sum, char) => sum + charWidth(ctx, table, char), 0);
+    for (let n = parts.length; n > 0; n--) {
+      const text = parts.slice(0, n).join(" · ");
+      if (width(text) <= room) return text;
+    }
+    return "";
+  };
+
   /** The longest end of `text` that fits. */
   RP.fitEnd = (ctx, font, text, room) => {
     ctx.font = font;

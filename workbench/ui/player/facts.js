@@ -97,15 +97,18 @@
     draw(state) {
       const selection = this.player.selection;
       const told = selection ? (selection.node ? this.node(state, selection.node) : this.request(state, selection.request)) : null;
-      this.panel.root.hidden = !told;
-      if (!told) return;
+      if (!told) {
+        this.panel.note.textContent = "";
+        this.panel.body.replaceChildren(RP.el("p", { class: "rp-hint", text: "Click a node or a request to read its tokens. Double click a node to look closer." }));
+        return;
+      }
       this.panel.note.textContent = told.name;
       const facts = told.facts.flatMap(([name, value]) => [RP.el("dt", { text: name }), RP.el("dd", { text: value })]);
       this.panel.body.replaceChildren(RP.el("dl", { class: "rp-facts" }, ...facts), ...told.texts);
     }
 
     text(title, text) {
-      return RP.el("div", { class: "rp-text" }, RP.el("h3", { text: title }), RP.el("p", { text: text || "–" }));
+      return RP.el("div", { class: "rp-text" }, RP.el("h3", { text: title }), RP.el("p", { tabindex: "0", text: text || "–" }));
     }
 
     node(state, id) {
@@ -125,7 +128,10 @@
           ["locks", RP.count(field(N.LOCKS), "request")],
           ["idle", RP.count(state.tick - field(N.LAST), "tick")],
         ],
-        texts: [this.text("Text", RP.tokensText(state.trace, state.nodeTokens(slot, 200)))],
+        texts: [
+          RP.el("button", { type: "button", class: "rp-twin", text: "look closer", on: { click: () => this.player.icicle.zoomTo(slot) } }),
+          this.text("Text", RP.tokensText(state.trace, state.nodeTokens(slot, 200))),
+        ],
       };
     }
 

@@ -7,7 +7,7 @@
   const FONT = 12;
   const SMALL = 11.5;
   /** No text in a cell narrower than this, in pixels. */
-  const TEXT_ROOM = 34;
+  const TEXT_ROOM = 44;
   /** Jumps longer than this, in events, are not animated. */
   const LONG = 600;
 
@@ -126,7 +126,11 @@
       const small = `${SMALL}px ${theme.font}`;
       ctx.textBaseline = "alphabetic";
       for (const cell of this.cells) {
-        if (cell.nodes > 1 || cell.w < TEXT_ROOM) continue;
+        if (cell.w < TEXT_ROOM) continue;
+        if (cell.nodes > 1) {
+          this.tag(ctx, cell, small);
+          continue;
+        }
         const left = Math.max(cell.x, 0) + 9;
         const lock = this.layout.locks[cell.slot] > 0 && cell.w > 64;
         const room = Math.min(cell.x + cell.w, this.surface.width) - left - 7 - (lock ? 18 : 0);
@@ -136,8 +140,21 @@
         const middle = cell.y + (cell.h - 4) / 2;
         const line = tall ? middle - 5 : middle + 4;
         ctx.fillText(RP.fitText(ctx, bold, this.text(cell.slot), room), left, line);
-        if (tall) ctx.fillText(RP.fitText(ctx, small, this.facts(cell), room), left, middle + 13);
+        if (tall) ctx.fillText(RP.fitParts(ctx, small, this.facts(cell), room), left, middle + 13);
       }
+    }
+
+    /** How many nodes a bundle stands for, where there is room. */
+    tag(ctx, { x, y, w, h, nodes }, font) {
+      const { theme } = this.player;
+      const words = RP.fitText(ctx, font, RP.count(nodes, "node"), w - 6);
+      if (!words || words.endsWith("…")) return;
+      const wide = ctx.measureText(words).width + 6;
+      const middle = y + (h - 4) / 2;
+      ctx.fillStyle = theme.panel;
+      ctx.fillRect(x + (w - wide) / 2, middle - 9, wide, 18);
+      ctx.fillStyle = theme.ink;
+      ctx.fillText(words, x + (w - wide) / 2 + 3, middle + 4);
     }
 
     /** Locks, what goes next, what this event is about, what is selected. */
@@ -194,6 +211,7 @@
       return text;
     }
 
+    /** What is told of a node, most important first. */
     facts({ slot, below }) {
       const { state } = this;
       const parts = [RP.count(state.get(slot, N.COUNT), "token")];
@@ -203,7 +221,7 @@
       if (hits) parts.push(RP.count(hits, "hit"));
       if (this.layout.locks[slot]) parts.push(`held by ${RP.count(this.layout.locks[slot], "request")}`);
       else if (idle) parts.push(`idle ${RP.count(idle, "tick")}`);
-      return parts.join(" · ");
+      return parts;
     }
 
     hit(event) {
@@ -219,7 +237,7 @@
         cell.nodes > 1
           ? `${RP.count(cell.nodes, "node")}, too narrow to show apart`
           : `#${this.state.get(cell.slot, N.ID)} ${this.text(cell.slot)}`;
-      const facts = cell.nodes > 1 ? `${RP.count(cell.tokens, "token")} · double click to look closer` : this.facts(cell);
+      const facts = cell.nodes > 1 ? `${RP.count(cell.tokens, "token")} · double click to look closer` : this.facts(cell).join(" · ");
       this.tip.replaceChildren(RP.el("b", { text: head }), RP.el("span", { text: facts }));
       const [x, y] = this.surface.point(event);
       this.tip.style.left = `${Math.max(4, Math.min(x + 14, this.surface.width - this.tip.offsetWidth - 4))}px`;

@@ -10,7 +10,7 @@
     const press = (event) => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
       const on = event.target instanceof Element ? event.target : document.body;
-      if (on.closest(EDITABLE) || on.closest("[role=treegrid], .rp-scroll")) return;
+      if (on.closest(EDITABLE) || on.closest("[role=treegrid], .rp-scroll, .rp-text")) return;
       if (event.key === " " && on.closest("button, a, summary")) return;
       if (act(player, event)) event.preventDefault();
     };

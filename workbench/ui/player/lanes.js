@@ -61,7 +61,7 @@
       const { surface, player } = this;
       const narrow = surface.available < 600;
       this.rows = this.choose(state);
-      this.rowHeight = narrow ? 44 : 24;
+      this.rowHeight = narrow ? 48 : 24;
       const shown = Math.max(1, Math.min(this.limit, player.trace.requests.length));
       const ctx = surface.begin(shown * this.rowHeight + AXIS);
       const label = narrow ? 0 : Math.min(170, surface.width * 0.18);
@@ -135,7 +135,7 @@
       const theme = this.player.theme;
       ctx.font = `${FONT}px ${theme.font}`;
       ctx.fillStyle = theme.mute;
-      const unit = (v) => (this.bySteps ? `step ${RP.number(Math.round(v))}` : RP.seconds(v));
+      const unit = (v) => (this.bySteps ? `step ${RP.number(Math.round(v))}` : RP.instant(v, this.high - this.low));
       for (const [part, align] of [[0, "left"], [0.5, "center"], [1, "right"]]) {
         ctx.textAlign = align;
         ctx.fillText(unit(this.low + part * (this.high - this.low)), this.left + part * (this.right - this.left), top + 15);

@@ -25,9 +25,8 @@
       this.count = new Int32Array(4);
     }
 
-    /** Whose page it is: one of the four states. */
-    stateOf(state, page) {
-      const code = state.owner.get(page);
+    /** One of the four states, from an owner's code. */
+    stateOf(state, code) {
       if (code === 0) return FREE;
       if (code & 1) return PRIVATE;
       const slot = state.slotOfNode.get(code >> 1) - 1;
@@ -46,13 +45,16 @@
       const ctx = surface.begin(rows * cell + 2);
       const selected = this.selectedPages(state);
       this.count.fill(0);
+      let [code, kind] = [0, FREE];
       const inside = new Int32Array(4);
       for (let i = 0; i < cells; i++) {
         inside.fill(0);
         let chosen = false;
         const end = Math.min(state.pages, (i + 1) * per);
         for (let page = i * per; page < end; page++) {
-          inside[this.stateOf(state, page)]++;
+          const owner = state.owner.get(page);
+          if (owner !== code) [code, kind] = [owner, this.stateOf(state, owner)];
+          inside[kind]++;
           if (selected && selected.has(page)) chosen = true;
         }
         for (let k = 0; k < 4; k++) this.count[k] += inside[k];

@@ -15,6 +15,13 @@
     return `${number(+s.toPrecision(Math.abs(s) < 100 ? 3 : 4))} s`;
   };
 
+  /** A moment on an axis that spans `span` seconds: as many decimals as tell its ends apart. */
+  RP.instant = (s, span) => {
+    if (s === 0 || span >= s / 20) return RP.seconds(s);
+    const decimals = Math.min(6, Math.max(1, 2 - Math.floor(Math.log10(span || 1))));
+    return `${s.toFixed(decimals)} s`;
+  };
+
   RP.percent = (part, whole) => (whole ? `${Math.round((100 * part) / whole)} %` : "–");
 
   /** Text of token ids; ids whose text is unknown are told as numbers. */
