@@ -96,9 +96,11 @@ def _from_here_or_hub(read: Any, source: str, name: str, **options: Any) -> Any:
     """Read from this machine's files; where some are missing, from the hub (never for the embedded model)."""
     try:
         return read(source, local_files_only=True, **options)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         if name == "embedded" or Path(source).is_dir() or _is_path(source):
             raise ModelError(f"{source} does not hold a model that can be read: {_brief(error)}") from error
+        if isinstance(error, ValueError):
+            raise
     try:
         return read(source, **options)
     except OSError as error:
