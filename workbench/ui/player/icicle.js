@@ -8,6 +8,8 @@
   const SMALL = 11.5;
   /** No text in a cell narrower than this, in pixels. */
   const TEXT_ROOM = 44;
+  /** Wide enough to read a few words, in pixels. */
+  const READABLE = 220;
   /** Jumps longer than this, in events, are not animated. */
   const LONG = 600;
 
@@ -23,7 +25,7 @@
       this.out = RP.el("button", { type: "button", class: "rp-twin", hidden: "", text: "whole tree" });
       this.empty = RP.el("p", { class: "rp-empty", text: "The tree is empty: nothing has been stored yet." });
       this.panel.body.append(this.frame);
-      this.surface = new RP.Surface(this.frame, "radix tree", () => player.redraw());
+      this.surface = new RP.Surface(this.frame, "radix tree", () => player.relayout());
       this.frame.append(this.empty, this.tip);
       this.panel.tools.append(
         RP.legend([["ramp", "just used … idle"], ["lock", "locked"], ["next", "next to go"], ["event", "this event"]]),
@@ -68,7 +70,7 @@
         this.view.zoom = null;
       }
       this.state = state;
-      this.layout.run(state);
+      this.layout.run(state, READABLE / Math.max(READABLE, this.surface.available));
       this.tween.aim(this.layout, state, long || this.player.still, now);
       this.next = RP.nextToGo(state);
       this.marked = RP.nodesOf(state);
@@ -89,7 +91,7 @@
       this.paintMarks(ctx);
       this.paintGhosts(ctx, now);
       const words = `${RP.count(layout.n, "node")}, ${RP.count(layout.tokens, "token")}`;
-      this.panel.note.textContent = `width = tokens kept · colour = how recently used · ${words}`;
+      this.panel.note.textContent = `width = tokens kept${layout.widened ? ", small nodes widened" : ""} · colour = how recently used · ${words}`;
       surface.canvas.setAttribute("aria-label", `Radix tree: ${words}. The table shows the same.`);
       return tween.moving;
     }
@@ -179,11 +181,14 @@
     }
 
     outline(ctx, { x, y, w, h }, colour, dash) {
+      ctx.beginPath();
+      ctx.roundRect(x + 2, y + 1, Math.max(2, w - 4), h - 6, w > 18 ? 4 : 0);
+      ctx.strokeStyle = this.player.theme.panel;
+      ctx.lineWidth = 4;
+      ctx.stroke();
       ctx.strokeStyle = colour;
       ctx.lineWidth = 2;
       ctx.setLineDash(dash);
-      ctx.beginPath();
-      ctx.roundRect(x + 2, y + 1, Math.max(2, w - 4), h - 6, w > 18 ? 4 : 0);
       ctx.stroke();
       ctx.setLineDash([]);
     }

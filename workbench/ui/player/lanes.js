@@ -124,10 +124,13 @@
       const label = chosen ? `600 ${font}` : font;
       const room = narrow ? this.surface.width : this.left - 10;
       ctx.fillText(RP.fitText(ctx, label, `${chosen ? "▸ " : ""}${RP.requestName(trace, number)}`, room), 0, narrow ? top - 3 : top + 12);
-      const text = RP.oneLine(RP.tokensText(trace, state.output(number).subarray(-80)));
+      const ended = state.requestField(number, R.STATUS) >= LIVE;
+      const output = state.output(number);
+      const text = RP.oneLine(RP.tokensText(trace, ended ? output.subarray(0, 80) : output.subarray(-80)));
       ctx.fillStyle = theme.mute;
-      if (narrow) ctx.fillText(RP.fitEnd(ctx, mono, text, this.surface.width), 0, top + BAR + 11);
-      else ctx.fillText(RP.fitEnd(ctx, mono, text, this.surface.width - this.right - 12), this.right + 12, top + 12);
+      const space = narrow ? this.surface.width : this.surface.width - this.right - 12;
+      const fitted = (ended ? RP.fitText : RP.fitEnd)(ctx, mono, text, space);
+      ctx.fillText(fitted, narrow ? 0 : this.right + 12, top + (narrow ? BAR + 11 : 12));
     }
 
     /** Start, middle and end of the axis, and the cursor. */

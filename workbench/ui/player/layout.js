@@ -1,6 +1,7 @@
 /**
  * The icicle: rows by depth, width = tokens = memory. A node is as wide as its own tokens or as all its
  * children together, whichever is more, so that a long shared prefix stays wide above what shares it.
+ * In a small tree a node is also at least wide enough to read, as long as that costs hardly any room.
  */
 (function (RP) {
   "use strict";
@@ -8,6 +9,9 @@
   const N = RP.N;
   /** Sort keys are order x 2^21 + slot: one numeric sort, no comparator. */
   const SLOTS = 2097152;
+  /** Trees up to this many nodes get a least width; it may widen the whole by this factor at most. */
+  const SMALL = 60;
+  const WIDER = 1.2;
 
   class Layout {
     constructor() {
@@ -30,14 +34,25 @@
       this.w = new Float64Array(this.capacity);
     }
 
-    /** Lay out the live nodes of `state`. Arrays but `slots` and `span` go by slot. */
-    run(state) {
+    /** Lay out the live nodes of `state`; `least` is the share of the whole width that a text needs. */
+    run(state, least = 0) {
       this.grow(state.slots);
       const roots = this.link(state);
       this.walk(roots);
-      this.measure(state);
+      this.measure(state, 0);
+      if (this.n <= SMALL) this.widen(state, least);
       this.position();
       return this;
+    }
+
+    /** The largest least width, halving from the one asked for, that leaves the whole about as wide. */
+    widen(state, least) {
+      const plain = this.total;
+      for (let share = least; share > least / 5; share /= 2) {
+        this.measure(state, share * plain);
+        if (this.total <= WIDER * plain) return;
+      }
+      this.measure(state, 0);
     }
 
     /** Children of each node as lists in order; returns the first node under the root. */
@@ -83,9 +98,11 @@
       }
     }
 
-    /** Widths and what each subtree holds, from the leaves up. */
-    measure(state) {
+    /** Widths, no less than `floor` tokens, and what each subtree holds, from the leaves up. */
+    measure(state, floor) {
       this.total = 0;
+      /** Whether some node is shown wider than its tokens are. */
+      this.widened = false;
       this.tokens = 0;
       this.oldest = state.tick;
       for (let i = 0; i < this.n; i++) this.w[this.slots[i]] = 0;
@@ -105,6 +122,10 @@
           this.span[i] = this.spanOf(i);
         }
         if (own > this.w[slot]) this.w[slot] = own;
+        if (this.w[slot] < floor) {
+          this.w[slot] = floor;
+          this.widened = true;
+        }
         if (last < this.oldest) this.oldest = last;
         this.locks[slot] = state.get(slot, N.LOCKS);
         this.tokens += own;

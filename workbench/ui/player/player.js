@@ -217,6 +217,12 @@
       this.schedule();
     }
 
+    /** The same moment again in another width. */
+    relayout() {
+      this.stale = true;
+      this.redraw();
+    }
+
     schedule() {
       if (!this.frame) this.frame = requestAnimationFrame((now) => this.tick(now));
     }
@@ -264,10 +270,6 @@
 
     slot(name) {
       return this.slots[name];
-    }
-
-    say(text) {
-      this.why.say(text);
     }
 
     on(name, fn) {

@@ -67,7 +67,7 @@
       const { player } = this;
       const seq = player.replay.marks.next(sort, player.seq, direction);
       if (seq !== null) player.seek(seq);
-      else player.say(`There is no ${direction > 0 ? "later" : "earlier"} ${sort}.`);
+      else player.why.say(`There is no ${direction > 0 ? "later" : "earlier"} ${sort}.`);
     }
 
     draw(state) {

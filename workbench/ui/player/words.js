@@ -61,5 +61,5 @@
     return `#${id} ${text.length > 26 ? `${text.slice(0, 25)}…` : text}`;
   };
 
-  RP.clockWords = (header) => (header.clock === "virtual" ? "simulated time" : "wall clock");
+  RP.clockWords = (header) => (header.clock === "virtual" ? "simulated time" : "measured time");
 })(globalThis.RadixPlayer);
