@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from engine.config import EngineConfig
     from engine.engine import Engine
+    from engine.failures import ModelError
+    from engine.models import load_model
     from engine.request import SamplingParams
 
-_HOMES = {"Engine": "engine.engine", "EngineConfig": "engine.config", "SamplingParams": "engine.request"}
-__all__ = ["Engine", "EngineConfig", "SamplingParams"]
+_HOMES = {
+    "Engine": "engine.engine",
+    "EngineConfig": "engine.config",
+    "ModelError": "engine.failures",
+    "SamplingParams": "engine.request",
+    "load_model": "engine.models",
+}
+__all__ = ["Engine", "EngineConfig", "ModelError", "SamplingParams", "load_model"]
 
 
 def __getattr__(name: str) -> Any:

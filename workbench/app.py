@@ -10,15 +10,15 @@ import sys
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
-import gradio as gr  # noqa: E402 - reads the environment when it is imported
-import uvicorn  # noqa: E402
-from fastapi import FastAPI  # noqa: E402
+import gradio as gr
+import uvicorn
+from fastapi import FastAPI
 
-from workbench.ui import theme  # noqa: E402
-from workbench.ui.lab import Lab  # noqa: E402
-from workbench.ui.routes import add_routes  # noqa: E402
-from workbench.ui.runs import Runs  # noqa: E402
-from workbench.ui.worker import Worker  # noqa: E402
+from workbench.ui import theme
+from workbench.ui.lab import Lab
+from workbench.ui.routes import add_routes
+from workbench.ui.runs import Runs
+from workbench.ui.worker import Worker
 
 HOST = "127.0.0.1"
 FIRST_PORT = 7860

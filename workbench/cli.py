@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from engine import ModelError
 from engine import events as ev
 from workbench import compare as comparing
 from workbench import scenario as scenarios
@@ -34,12 +35,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return STOPPED
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return BAD_INPUT
-    except RuntimeError as error:
-        if type(error).__name__ not in ("ModelError",):
-            raise
+    except (ValueError, OSError, ModelError) as error:
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT
 

@@ -10,7 +10,7 @@ from engine import Engine
 from engine import events as ev
 from workbench.replay import fold
 from workbench.report import Report, build
-from workbench.scenario import RequestSpec, Scenario
+from workbench.scenario import RequestSpec, Scenario, ScenarioError
 
 
 @dataclass
@@ -36,7 +36,7 @@ def run(
 
     `loaded` is a model loaded before (`engine.load_model`); without it the executor loads what it needs.
     `check` watches the invariant at every step and the fold at the end; a breach stands in the report.
-    Raises SubmitError (a ValueError) for a request that the engine cannot take.
+    Raises ScenarioError for a request that the engine cannot take.
     """
     header = ev.Header(scenario=scenario.name, note=scenario.note, seed=scenario.seed)
     trace = ev.Trace(header, keep=True, sinks=sinks)
@@ -44,7 +44,10 @@ def run(
     if started:
         started(engine)
     for number, request in enumerate(scenario.requests):
-        submit(engine, request, scenario.seed + number, logprobs)
+        try:
+            submit(engine, request, scenario.seed + number, logprobs)
+        except ValueError as error:
+            raise ScenarioError(f"requests.{number}.{error}") from None
     breach: str | None = None
     stopped = False
     try:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
 from pydantic import (
-    BaseModel,
     ConfigDict,
     Field,
     ValidationError,
@@ -16,7 +15,7 @@ from pydantic import (
 )
 
 from engine import events as ev
-from engine.config import EngineConfig, describe
+from engine.config import Asked, EngineConfig, describe
 from workbench import names
 from workbench.presets import preset_names, preset_path
 
@@ -28,7 +27,10 @@ class ScenarioError(ValueError):
     """A scenario that cannot be run; one sentence naming the key and the allowed values."""
 
 
-class RequestSpec(BaseModel):
+Id = Annotated[int, Field(strict=True, ge=0)]
+
+
+class RequestSpec(Asked):
     """One request of a scenario."""
 
     model_config = ConfigDict(extra="forbid")
@@ -39,7 +41,7 @@ class RequestSpec(BaseModel):
     at_step: int | None = Field(None, ge=0)
     after: str | None = None
     think: float = Field(0.0, ge=0, allow_inf_nan=False)
-    tokens: list[int] | str | None = None
+    tokens: list[Id] | None = Field(None, min_length=1, description="ids, or names of runs such as A8+B2")
     prompt: str | None = None
     messages: list[dict[str, str]] | None = None
     max_new_tokens: int = Field(16, ge=0, le=1_000_000)
@@ -47,7 +49,7 @@ class RequestSpec(BaseModel):
     temperature: float = Field(0.0, ge=0, le=100, allow_inf_nan=False)
     top_p: float = Field(1.0, gt=0, le=1, allow_inf_nan=False)
     top_k: int | None = Field(None, ge=1)
-    seed: int | None = Field(None, ge=0)
+    seed: int | None = Field(None, ge=0, le=2**63 - 1)
     stop: list[str] = Field(default_factory=list, max_length=16)
     regex: str | None = None
     json_schema: dict[str, Any] | None = None
@@ -57,13 +59,13 @@ class RequestSpec(BaseModel):
     priority: int = 0
     store: bool = True
     pin: int = Field(0, ge=0)
-    says: list[int | list[int]] | None = None
+    says: list[Id | list[Id]] | None = None
     fail_at_step: int | None = Field(None, ge=1)
     abort_at_step: int | None = Field(None, ge=1)
 
-    @field_validator("tokens")
+    @field_validator("tokens", mode="before")
     @classmethod
-    def _named(cls, value: list[int] | str | None) -> list[int] | None:
+    def _named(cls, value: Any) -> Any:
         return names.parse(value) if isinstance(value, str) else value
 
     @model_validator(mode="after")
@@ -74,6 +76,8 @@ class RequestSpec(BaseModel):
         times = [k for k in ("at", "at_step", "after") if getattr(self, k) is not None]
         if len(times) > 1:
             raise ValueError(f"give at most one of at, at_step, after; got {', '.join(times)}")
+        if self.think and self.after is None:
+            raise ValueError("think: counts from the end of another request; give after as well")
         for key, default in LATER.items():
             if getattr(self, key) != default:
                 raise ValueError(f"{key}: comes with a later release; leave it out")
@@ -86,7 +90,7 @@ class RequestSpec(BaseModel):
         return space if any(part is not None for part in space) else None
 
 
-class Scenario(BaseModel):
+class Scenario(Asked):
     """A whole run: the engine's knobs and the traffic."""
 
     model_config = ConfigDict(extra="forbid")

@@ -22,8 +22,8 @@ def header(state: ModelState) -> str:
 def chip(state: ModelState) -> str:
     """One line about the model."""
     if state.status == "ready":
-        facts = state.loaded.facts
-        words = " · ".join(str(facts[k]) for k in ("model", "device", "dtype") if facts.get(k))
+        loaded = state.loaded
+        words = f"{loaded.name} · {loaded.device.type} · {str(loaded.dtype).removeprefix('torch.')}"
         return f'<span class="rw-chip" id="model-chip" data-status="ready">{html.escape(words)}</span>'
     if state.status == "failed":
         return '<span class="rw-chip rw-bad" id="model-chip" data-status="failed">no model: recorded and scripted runs only</span>'

@@ -56,14 +56,14 @@ class Worker:
         self._jobs.put(None)
 
     def _load(self) -> None:
-        from engine import load_model  # torch is imported here, behind the open page
-
         state = self.model
 
         def progress(stage: str, fraction: float | None) -> None:
             state.stage, state.fraction = stage, fraction
 
         try:
+            from engine import load_model  # torch is imported here, behind the open page
+
             loaded = load_model(state.name, device=self._device, dtype=self._dtype, progress=progress)
             progress("measuring how fast this machine is", None)
             state.rates = measure(loaded)
@@ -85,7 +85,7 @@ class Worker:
                     sinks=[run.sink], stop=run.stop.is_set, started=run.started, logprobs=self._logprobs(run),
                 )  # fmt: skip
                 run.end(finished, "stopped" if run.stop.is_set() else "done")
-            except Exception as error:  # noqa: BLE001 - one run failed; the next one is served
+            except Exception as error:
                 log.exception("run %s failed", run.id)
                 run.end(None, "failed", str(error) or type(error).__name__)
 
