@@ -37,7 +37,20 @@ class ConfigError(ValueError):
     """A configuration that cannot be used; one sentence naming the field and the allowed values."""
 
 
-class Clock(BaseModel):
+class Asked(BaseModel):
+    """Something that people write: a `yes` where a number belongs is a mistake, not a 1."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _numbers(cls, values: Any) -> Any:
+        for key, value in values.items() if isinstance(values, dict) else ():
+            field = cls.model_fields.get(key)
+            if isinstance(value, bool) and field and field.annotation in (int, float, int | None, float | None):
+                raise ValueError(f"{key}: must be a number; got {value}")
+        return values
+
+
+class Clock(Asked):
     """Virtual seconds: a step takes `plan`, then `step` + `token` x tokens forwarded."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -47,7 +60,7 @@ class Clock(BaseModel):
     token: float = Field(0.0, ge=0, le=1e6)
 
 
-class EngineConfig(BaseModel):
+class EngineConfig(Asked):
     """One engine's knobs. Pages, tokens and steps are counts; times are seconds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -127,10 +140,14 @@ def config_from(values: dict[str, Any]) -> EngineConfig:
         raise ConfigError(describe(error)) from None
 
 
+UNION_TAG = re.compile(r"(constrained-)?(int|str|float)|list\[.*\]")
+"""What pydantic adds to a path to say which of several types it tried; no key of ours."""
+
+
 def describe(error: ValidationError, prefix: str = "") -> str:
     """The first complaint of a pydantic error as one sentence: where, what is allowed, what came."""
     first = error.errors()[0]
-    where = ".".join(str(p) for p in first["loc"])
+    where = ".".join(str(p) for p in first["loc"] if not UNION_TAG.fullmatch(str(p)))
     path = ".".join(p for p in (prefix, where) if p)
     kind, context = first["type"], first.get("ctx") or {}
     if kind == "extra_forbidden":

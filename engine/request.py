@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from engine.cache.base import WIDTH, pack
+from engine.config import Asked
 from engine.events import Namespace
 
 
@@ -24,7 +25,7 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
-class SamplingParams(BaseModel):
+class SamplingParams(Asked):
     """How tokens are chosen and when to stop. Temperature 0 is greedy."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
