@@ -157,7 +157,7 @@ class Engine:
             if self.tokenizer is None:
                 raise SubmitError("prompt: this executor has no tokenizer; give token ids")
             try:
-                ids = self.tokenizer.chat(messages) if prompt is None else self.tokenizer.encode(prompt)
+                ids = self.tokenizer.chat(messages or []) if prompt is None else self.tokenizer.encode(prompt)
             except ValueError as error:
                 raise SubmitError(f"{'messages' if prompt is None else 'prompt'}: {error}") from None
             return check_ids(ids, self.executor.vocab_size)

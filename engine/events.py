@@ -544,7 +544,7 @@ AnyEvent = (
     | ExecutorFailed | InvariantBroken
 )  # fmt: skip
 
-KINDS: dict[str, type[Event]] = {c.__struct_config__.tag: c for c in AnyEvent.__args__}  # type: ignore[misc, attr-defined]
+KINDS: dict[str, type[Event]] = {c.__struct_config__.tag: c for c in AnyEvent.__args__}
 
 _encoder = msgspec.json.Encoder()
 _event_decoder = msgspec.json.Decoder(AnyEvent)

@@ -31,7 +31,7 @@ def unpack(data: bytes) -> list[int]:
     ids.frombytes(data)
     if array("i", [1]).tobytes()[0] != 1:
         ids.byteswap()
-    return ids.tolist()
+    return list(ids)
 
 
 @dataclass(slots=True)
@@ -74,7 +74,8 @@ class Match:
         for node in self.path[:-1]:
             out += node.pages
         last = self.path[-1]
-        return out + last.pages[: self.inside * len(last.pages) // last.count]
+        inside: list[int] = last.pages[: self.inside * len(last.pages) // last.count]
+        return out + inside
 
     @property
     def stop(self) -> Stop:

@@ -315,8 +315,9 @@ class RadixCache:
         self._held += len(pages)
         # A prompt that is written chunk by chunk stays one node: its own leaf grows, where nobody else
         # holds or continues it. The answer becomes a child of its own.
+        own: Node | None = request.node
         if (
-            request.node is parent
+            own is parent
             and parent.locks == 1
             and not parent.children
             and parent.writer == request.id
