@@ -47,7 +47,7 @@ class Lab:
                 preset = gr.Dropdown(names, value=opens, label="What happens when…", elem_id="preset", scale=5, min_width=280)
                 cache = gr.Radio(["radix", "off"], value="radix", label="Cache", elem_id="cache", scale=1, min_width=150)
                 policy = gr.Radio(["fcfs", "lpm"], value="fcfs", label="Policy", elem_id="policy", scale=1, min_width=150)
-                pages = gr.Number(2048, label="Pool, tokens", elem_id="pages", precision=0, minimum=1, scale=1, min_width=110)
+                pages = gr.Number(2048, label="Pool, tokens", elem_id="pages", precision=0, scale=1, min_width=110)
                 run = gr.Button("Run", variant="primary", elem_id="run", scale=1, min_width=90)
                 stop = gr.Button("Stop", elem_id="stop", interactive=False, scale=1, min_width=80)
                 off = gr.Button("Same traffic, cache off", elem_id="compare", interactive=False, scale=2, min_width=190)

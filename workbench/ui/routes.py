@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import AsyncIterator
 from importlib import resources
@@ -23,24 +24,31 @@ BATCH = 4000
 """Events in one message at most."""
 
 
+def _packed(text: bytes, media_type: str) -> Response:
+    """A compressed answer; every browser that can run the player reads gzip."""
+    return Response(
+        gzip.compress(text, 6), media_type=media_type, headers={"Content-Encoding": "gzip", "Cache-Control": "no-cache"}
+    )
+
+
 def add_routes(app: FastAPI, worker: Worker) -> None:
     """Register the routes on `app`."""
 
     @app.get("/player.js")
     def script() -> Response:
         beside = resources.files(__package__).joinpath("comparison.js").read_text(encoding="utf-8")
-        return Response(player.sources() + beside, media_type="text/javascript", headers={"Cache-Control": "no-cache"})
+        return _packed((player.sources() + beside).encode(), "text/javascript")
 
     @app.get("/player.css")
     def style() -> Response:
-        return Response(player.styles(), media_type="text/css", headers={"Cache-Control": "no-cache"})
+        return _packed(player.styles().encode(), "text/css")
 
     @app.get("/recorded/{name}")
     def recorded(name: str) -> Response:
         path = presets.recorded_path(name) if name in presets.preset_names() else None
         if path is None:
             return PlainTextResponse("no run was recorded under this name", 404)
-        return Response(path.read_bytes(), media_type="application/x-ndjson")
+        return _packed(path.read_bytes(), "application/x-ndjson")
 
     @app.get("/runs/{id}.jsonl")
     def trace(id: str) -> Response:
