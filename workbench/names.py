@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-_TERM = re.compile(r"([A-Z])([a-z]?)(\d+)")
+_TERM = re.compile(r"([A-Z])([a-z]?)([0-9]{1,6})")
 
 
 class TokenNameError(ValueError):

@@ -47,7 +47,10 @@ def run(
         try:
             submit(engine, request, scenario.seed + number, logprobs)
         except ValueError as error:
-            raise ScenarioError(f"requests.{number}.{error}") from None
+            said = str(error)
+            if request.tokens is not None:
+                said = said.replace("prompt:", "tokens:", 1)  # what the scenario calls it
+            raise ScenarioError(f"requests.{number}.{said}") from None
     breach: str | None = None
     stopped = False
     try:
