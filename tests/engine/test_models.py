@@ -29,6 +29,7 @@ from transformers import (
 )
 
 from engine import embedded as door
+from engine import selftest
 from engine.executor import kv
 from engine.failures import ModelError, model_error
 from engine.loaded import LoadedModel, wrap
@@ -284,8 +285,22 @@ def test_a_device_whose_fused_attention_is_wrong_gets_the_plain_one(
 def test_a_model_that_we_compute_wrongly_is_refused(tiny_llama: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     right = kv.KV.attend
     monkeypatch.setattr(kv.KV, "attend", lambda *a: right(*a) * 1.01)
-    with pytest.raises(ModelError, match=r"differ by .* in a logit on cpu"):
+    with pytest.raises(ModelError, match=r"differ on cpu \(own .*, own plain .*, transformers .*, transformers plain .*\)"):
         choose_path(replace(tiny_llama))
+
+
+def test_a_moments_fault_is_noted_and_no_more(tiny_llama: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    right, calls = selftest._reference, []
+
+    def once_wrong(loaded: LoadedModel) -> torch.Tensor:
+        calls.append(loaded)
+        return right(loaded) + (1.0 if len(calls) == 1 else 0.0)
+
+    monkeypatch.setattr(selftest, "_reference", once_wrong)
+    trial = replace(tiny_llama, notes=[])
+    choose_path(trial)
+    assert trial.forward.name == "own"
+    assert len(trial.notes) == 1 and "the second did not" in trial.notes[0]
 
 
 @pytest.mark.parametrize("tied", [True, False])
