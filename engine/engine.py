@@ -259,7 +259,7 @@ class Engine:
         self._emit(
             ev.RequestArrived, request=request.id, prompt=request.prompt,
             max_new_tokens=request.params.max_new_tokens, arrived=due, namespace=request.namespace,
-            priority=request.priority, label=request.label,
+            priority=request.priority, label=request.label, store=request.store,
         )  # fmt: skip
         refusal = self.scheduler.refusal(request, self.executor.max_positions)
         if refusal:

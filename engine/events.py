@@ -103,6 +103,8 @@ class RequestArrived(Event, tag="request.arrived"):
     namespace: Namespace | None = None
     priority: int = 0
     label: str | None = None
+    store: bool = True
+    """False: it leaves nothing in the cache."""
 
 
 class RequestRefused(Event, tag="request.refused"):

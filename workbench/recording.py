@@ -21,14 +21,16 @@ def as_scenario(trace: ev.Trace, overrides: dict[str, Any] | None = None) -> Sce
     for event in trace.events:
         if not isinstance(event, ev.RequestArrived):
             continue
-        said = state.requests[event.request].output
+        was = state.requests[event.request]
+        # A script that is over ends its request; one that ended otherwise had more to say.
+        said = was.output if was.reason in ("stop", "length") else [*was.output, 0]
         salt, adapter, content = event.namespace or (None, None, None)
         if adapter is not None or content is not None:
             raise ScenarioError(f"{event.request}: adapter and content namespaces cannot be replayed by this release")
         requests.append(
             {
                 "id": event.request, "label": event.label, "at_step": event.step, "tokens": event.prompt,
-                "max_new_tokens": event.max_new_tokens, "salt": salt, "says": list(said),
+                "max_new_tokens": event.max_new_tokens, "salt": salt, "says": list(said), "store": event.store,
                 "abort_at_step": aborted.get(event.request), "fail_at_step": failed.get(event.request),
             }
         )  # fmt: skip
