@@ -41,10 +41,12 @@ class Shadow:
 class Lab:
     """One engine around the puppet, its trace, and each request's output."""
 
-    def __init__(self, *, fold: bool = True, executor: Any = None, **config: Any) -> None:
+    def __init__(self, *, fold: bool = True, executor: Any = None, loaded: Any = None, **config: Any) -> None:
+        if loaded is not None:
+            config |= {"executor": "model", "device": "cpu", "dtype": "float32"}
         self.shadow = Shadow()
         self.trace = ev.Trace(sinks=[self.shadow] if fold else [])
-        self.engine = Engine(config=EngineConfig(**config), trace=self.trace, check=True, executor=executor)
+        self.engine = Engine(config=EngineConfig(**config), trace=self.trace, check=True, executor=executor, loaded=loaded)
         self.shadow.engine = self.engine
         self.outputs: dict[str, list[int]] = {}
         self.reasons: dict[str, str] = {}
