@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 import sys
+import warnings
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -30,6 +31,8 @@ def build(worker: Worker) -> FastAPI:
     app = FastAPI(openapi_url=None)
     add_routes(app, worker)
     page = Lab(worker).build()
+    # Gradio warns that it turns server-side rendering off, which is what is asked for.
+    warnings.filterwarnings("ignore", message="SSR mode is not supported", category=UserWarning)
     return gr.mount_gradio_app(
         app, page.queue(), path="/", server_name=HOST, theme=theme.theme(), css=theme.css(), head=theme.HEAD,
         footer_links=[], run_history=False, ssr_mode=False, show_error=True,

@@ -104,7 +104,7 @@ def compare(
     warm_up = None
     if any(s.engine.executor == "model" for s in scenarios):
         progress("warming up (not measured)")
-        run(_warm_up(scenarios[0]), loaded=loaded)
+        run(warm_up_of(scenarios[0]), loaded=loaded)
         warm_up = "one unmeasured request before the arms"
     runs: list[list[Run]] = [[] for _ in arms]
     order: list[list[str]] = []
@@ -146,7 +146,7 @@ def lay_side_by_side(
     )  # fmt: skip
 
 
-def _warm_up(scenario: Scenario) -> Scenario:
+def warm_up_of(scenario: Scenario) -> Scenario:
     """The first request alone, two tokens long: the same shapes, not the same run."""
     first = scenario.requests[0].model_copy(update={"max_new_tokens": 2, "after": None, "at": None, "at_step": None})
     return scenario.model_copy(update={"requests": [first]})

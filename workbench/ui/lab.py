@@ -16,6 +16,7 @@ from workbench.compare import lay_side_by_side
 from workbench.estimate import estimate
 from workbench.figures.ttft import ttft_pairs
 from workbench.ui import text
+from workbench.ui.compare_page import ComparePage
 from workbench.ui.runs import BusyError, Run
 from workbench.ui.worker import Worker
 
@@ -31,15 +32,13 @@ class Lab:
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
-        self.titles = {}
-        for name in presets.preset_names():
-            scenario = scenarios.load(name)
-            self.titles[scenario.title or name] = name
+        self.titles = presets.titles()
 
     def build(self) -> gr.Blocks:
         """The Gradio page."""
         with gr.Blocks(title="Radix Workbench", analytics_enabled=False, fill_width=True) as page:
-            head = gr.HTML(text.header(self.worker.model), elem_id="head", apply_default_css=False)
+            gr.Navbar(visible=False)
+            head = gr.HTML(text.header(self.worker.model, "lab"), elem_id="head", apply_default_css=False)
             base = gr.State(None)
             with gr.Row(elem_id="controls", equal_height=False):
                 names = list(self.titles)
@@ -75,6 +74,9 @@ class Lab:
                 self.compare, [base], [player, said, run, stop, off, base],
                 concurrency_limit=None, concurrency_id="compare", show_progress="hidden",
             )  # fmt: skip
+        with page.route("Compare", "/compare", show_in_navbar=False):
+            gr.Navbar(visible=False)
+            ComparePage(self.worker).build()
         return page
 
     # --- what the controls do ------------------------------------------------------------------
@@ -102,7 +104,7 @@ class Lab:
         model = self.worker.model
         settled = model.status != "loading"
         said = text.failure(model) if model.status == "failed" else gr.skip()
-        return text.header(model), self.describe(*knobs) if settled else gr.skip(), said, gr.Timer(active=not settled)
+        return text.header(model, "lab"), self.describe(*knobs) if settled else gr.skip(), said, gr.Timer(active=not settled)
 
     def choose(self, title: str) -> tuple[Any, ...]:
         """Another preset: its own knobs, and its recorded run where there is one."""
@@ -121,7 +123,7 @@ class Lab:
         idle = (gr.Button(interactive=True), gr.Button(interactive=False))
         try:
             run = Run(self.scenario(*knobs))
-            self._submit(run)
+            self.worker.offer(run)
         except (ValueError, BusyError) as error:
             yield (gr.skip(), text.message(str(error), "error"), *idle, gr.Button(interactive=False), None)
             return
@@ -141,7 +143,7 @@ class Lab:
         try:
             engine = first.scenario.engine.model_copy(update={"cache": "off"})
             second = Run(first.scenario.model_copy(update={"engine": engine}))
-            self._submit(second)
+            self.worker.offer(second)
         except (ValueError, BusyError) as error:
             yield (gr.skip(), text.message(str(error), "error"), *idle, base)
             return
@@ -169,13 +171,6 @@ class Lab:
         return text.message("Stopping after this step…", "busy")
 
     # --- inside --------------------------------------------------------------------------------
-
-    def _submit(self, run: Run) -> None:
-        model = self.worker.model
-        if run.scenario.engine.executor == "model" and model.status != "ready":
-            why = model.error if model.status == "failed" else f"it is still loading ({model.stage})"
-            raise scenarios.ScenarioError(f"This preset needs the model: {why}. The scripted presets run without it.")
-        self.worker.submit(run)
 
     async def _wait(self, run: Run, prefix: str = "") -> AsyncIterator[str]:
         """Say something new whenever there is something new to say, until the run has ended."""

@@ -8,14 +8,19 @@ from workbench.estimate import Estimate
 from workbench.scenario import Scenario
 from workbench.ui.worker import ModelState
 
+PAGES = (("lab", "Lab", "/"), ("compare", "Compare", "/compare"))
 
-def header(state: ModelState) -> str:
-    """The page's head: name, and which model on which device, or how far it is."""
+
+def header(state: ModelState, page: str) -> str:
+    """The page's head: name, the other pages, and which model on which device, or how far it is."""
+    links = "".join(
+        f'<a href="{where}"{" aria-current=page" if name == page else ""}>{words}</a>' for name, words, where in PAGES
+    )
     return (
         '<header class="rw-head"><svg width="22" height="22" viewBox="0 0 22 22" aria-hidden="true">'
         '<path d="M11 2v6M11 8 5 14M11 8l6 6M5 14v5M17 14l-3 5M17 14l3 5" stroke="currentColor" '
         'stroke-width="2.2" fill="none" stroke-linecap="round"/></svg><h1>Radix Workbench</h1>'
-        f'<span class="rw-grow"></span>{chip(state)}</header>'
+        f'<nav aria-label="Pages">{links}</nav><span class="rw-grow"></span>{chip(state)}</header>'
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from workbench.estimate import Rates, measure
 from workbench.runner import run as run_scenario
+from workbench.scenario import ScenarioError
 from workbench.ui.runs import Run, Runs
 
 log = logging.getLogger("workbench")
@@ -46,8 +47,12 @@ class Worker:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, run: Run) -> None:
-        """Queue a run. Raises BusyError when too many wait."""
+    def offer(self, run: Run) -> None:
+        """Queue a run. Raises BusyError when too many wait, ScenarioError when it needs a model that is not there."""
+        model = self.model
+        if run.scenario.engine.executor == "model" and model.status != "ready":
+            why = model.error if model.status == "failed" else f"it is still loading ({model.stage})"
+            raise ScenarioError(f"This preset needs the model: {why}. The scripted presets run without it.")
         self.runs.add(run)
         self._jobs.put(run)
 

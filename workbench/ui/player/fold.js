@@ -162,7 +162,7 @@
       const pages = s.nodePages.get(slot);
       const kept = Math.floor(at / s.pageSize);
       const above = s.newSlot(id);
-      for (const field of [N.PARENT, N.DEPTH, N.LOCKS, N.HITS, N.LAST, N.PINS, N.SPACE, N.ORDER])
+      for (const field of [N.PARENT, N.DEPTH, N.LOCKS, N.HITS, N.LAST, N.PINS, N.SPACE, N.ORDER, N.PRIORITY])
         s.set(above, field, s.get(slot, field));
       s.set(above, N.COUNT, at);
       s.set(above, N.CHILDREN, 1);
@@ -180,10 +180,12 @@
     "node.touched"(s, e, row) {
       const tick = e.tick.a[row];
       const hit = e.hit.a[row];
+      const priority = e.priority.at(row);
       s.tick = tick;
       path(s, e.node.a[row], (slot) => {
         s.set(slot, N.LAST, tick);
         if (hit) s.node.add((slot << 4) | N.HITS, 1);
+        if (priority > s.get(slot, N.PRIORITY)) s.set(slot, N.PRIORITY, priority);
       });
     },
 

@@ -37,8 +37,9 @@
     /** Lay out the live nodes of `state`; `least` is the share of the whole width that a text needs. */
     run(state, least = 0) {
       this.grow(state.slots);
-      const roots = this.link(state);
-      this.walk(roots);
+      /** The first node under the root; the others follow by `next`. */
+      this.roots = this.link(state);
+      this.walk(this.roots);
       this.measure(state, 0);
       if (this.n <= SMALL) this.widen(state, least);
       this.position();
@@ -168,22 +169,6 @@
     }
   }
   RP.Layout = Layout;
-
-  /** The leaf that goes next: unlocked, unpinned, childless, least recently used, oldest id. -1: none. */
-  RP.nextToGo = (state) => {
-    let best = -1;
-    let bestLast = Infinity;
-    for (let slot = 0; slot < state.slots; slot++) {
-      if (!state.alive(slot) || state.get(slot, N.CHILDREN) || state.get(slot, N.LOCKS)) continue;
-      if (state.get(slot, N.PINS) > state.trace.step.a[Math.max(0, state.seq)]) continue;
-      const last = state.get(slot, N.LAST);
-      if (last < bestLast || (last === bestLast && state.get(slot, N.ID) < state.get(best, N.ID))) {
-        best = slot;
-        bestLast = last;
-      }
-    }
-    return best;
-  };
 
   /** 0 (just used) to 5 (longest idle): the age against the oldest node's, finer among the recent. */
   RP.recency = (tick, oldest, last) =>
