@@ -456,17 +456,23 @@ def fold(events: Iterable[ev.Event], state: State | None = None) -> State:
 class Replay:
     """Any moment of a trace in bounded time: the nearest keyframe, then at most `every` events."""
 
-    def __init__(self, events: Sequence[ev.Event], every: int = 512) -> None:
-        self.events = events
+    def __init__(self, events: Iterable[ev.Event] = (), every: int = 512) -> None:
+        self.events: list[ev.Event] = []
+        self.last = State()
+        self._every = every
         self._seqs = [0]
         self._frames = [State()]
-        state = State()
-        for i, event in enumerate(events):
-            if i and i % every == 0:
-                self._seqs.append(i)
-                self._frames.append(state.copy())
-            state.apply(event)
-        self.last = state
+        for event in events:
+            self.append(event)
+
+    def append(self, event: ev.Event) -> None:
+        """Go on by one event, as in a live run. Raises ReplayError when it does not fit."""
+        i = len(self.events)
+        if i and i % self._every == 0:
+            self._seqs.append(i)
+            self._frames.append(self.last.copy())
+        self.last.apply(event)
+        self.events.append(event)
 
     def at(self, seq: int) -> State:
         """The state after event `seq` (-1: before the first)."""
