@@ -1,4 +1,4 @@
-"""The commands: run, compare, export, app.
+"""The commands: run, compare, why, export, app.
 
 Progress goes to stderr; `--json` prints one document on stdout. Exit codes: 0; 1 a broken invariant or
 failed check; 2 bad input; 130 stopped.
@@ -17,6 +17,7 @@ from engine import ModelError
 from engine import events as ev
 from workbench import compare as comparing
 from workbench import scenario as scenarios
+from workbench.explain import Explainer, plain
 from workbench.presets import preset_names
 from workbench.recording import as_scenario
 from workbench.report import Report
@@ -59,6 +60,16 @@ def _parser() -> argparse.ArgumentParser:
     three.add_argument("trace", type=Path, metavar="TRACE.jsonl")
     three.add_argument("out", type=Path, metavar="OUT.html")
     three.set_defaults(do=_export)
+
+    why = commands.add_parser("why", help="explain one moment of a recorded trace")
+    why.add_argument("trace", type=Path, metavar="TRACE.jsonl")
+    why.add_argument("--seq", type=int, default=None, metavar="N", help="the event to stand at; default: the last")
+    about = why.add_mutually_exclusive_group()
+    about.add_argument("--request", metavar="ID", help="about this request instead of the event")
+    about.add_argument("--node", type=int, metavar="ID", help="about this tree node")
+    about.add_argument("--page", type=int, metavar="N", help="about this page")
+    why.add_argument("--json", action="store_true", help="print the answer as one JSON document")
+    why.set_defaults(do=_why)
 
     four = commands.add_parser("app", help="serve the app on this machine")
     four.add_argument("--port", type=int, default=None, help="default: the first free one from 7860")
@@ -146,6 +157,24 @@ def _export(args: argparse.Namespace) -> int:
     trace = ev.Trace.read(args.trace)
     args.out.write_text(to_html(trace, trace.header.scenario or args.trace.stem, trace.header.note), encoding="utf-8")
     print(f"{args.out}: {args.out.stat().st_size / 1000:.0f} kB, {len(trace):,} events", file=sys.stderr)
+    return OK
+
+
+def _why(args: argparse.Namespace) -> int:
+    explainer = Explainer(ev.Trace.read(args.trace))
+    seq = len(explainer) - 1 if args.seq is None else args.seq
+    if args.request is not None:
+        answer = explainer.request(seq, args.request)
+    elif args.node is not None:
+        answer = explainer.node(seq, args.node)
+    elif args.page is not None:
+        answer = explainer.page(seq, args.page)
+    else:
+        answer = explainer.event(seq)
+    if args.json:
+        _print_json(answer)
+    else:
+        print(plain(answer))
     return OK
 
 

@@ -1,0 +1,153 @@
+"""The event under the cursor: its sentence, the ranking behind the decision, what lost and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from engine import events as ev
+from workbench.explain import misses, nodes, rankings, requests
+from workbench.explain.answer import Answer, Link, Table
+from workbench.explain.moment import Moment, to_event, to_node, to_request, unique
+from workbench.explain.sentences import sentence
+from workbench.explain.words import capital, count, number
+from workbench.replay import RequestState
+
+
+def explain(moment: Moment) -> Answer:
+    """The event at this moment."""
+    event = moment.events[moment.seq]
+    answer = Answer(headline=sentence(event, moment.state, moment.texts), links=_named(event))
+    more = _MORE.get(type(event))
+    if more is not None:
+        more(moment, event, answer)
+    answer.links = unique(answer.links)
+    return answer
+
+
+def _named(event: ev.Event) -> list[Link]:
+    """The request and the node that an event names."""
+    request, node = getattr(event, "request", None), getattr(event, "node", None)
+    links = [] if request is None else [to_request(request)]
+    return links + ([] if node in (None, ev.ROOT) else [to_node(node)])
+
+
+def _matched(moment: Moment, e: ev.RequestMatched, answer: Answer) -> None:
+    reason = misses.why(moment, e)
+    answer.detail += [f"{capital(reason.text)}.", *reason.detail]
+    answer.rows, answer.reason = reason.rows, reason.code
+    answer.links += [*reason.links, *map(to_node, e.path)]
+
+
+def _admitted(moment: Moment, e: ev.RequestAdmitted, answer: Answer) -> None:
+    spare = e.available - e.needed
+    if e.needed:
+        answer.detail.append(f"{count(spare, 'page')} to spare, with a reserve of {number(e.reserve)} of what may still be produced.")
+    if e.overtaken:
+        answer.detail.append(f"Later arrivals computed {count(e.overtaken, 'prompt token')} while it waited.")
+
+
+def _passed_over(moment: Moment, e: ev.RequestPassedOver, answer: Answer) -> None:
+    if e.limit in ("pages", "budget", "chunk"):
+        unit = "page" if e.limit == "pages" else "token"
+        answer.detail.append(f"Short by {count(e.needed - e.available, unit)}.")
+    running = [r.id for r in moment.state.requests.values() if r.status in ("prefill", "decode")]
+    answer.links += map(to_request, running)
+    if e.behind is not None:
+        answer.links.append(to_request(e.behind))
+
+
+def _ordered(moment: Moment, e: ev.QueueOrdered, answer: Answer) -> None:
+    cached = e.policy.startswith("lpm")
+    answer.table = Table(
+        title=f"{e.policy}: {'most cached tokens first' if cached else 'the smallest key goes first'}",
+        columns=["request", "cached tokens" if cached else "key"],
+        rows=[[r, -k if cached else k] for r, k in zip(e.head, e.keys, strict=True)],
+        taken=[False] * len(e.head),
+        links=[to_request(r) for r in e.head],
+    )
+
+
+def _retracted(moment: Moment, e: ev.RequestRetracted, answer: Answer) -> None:
+    """Who could have been sent back instead."""
+    before = moment.at(moment.seq - 1)
+    running = [r for r in before.requests.values() if r.status in ("prefill", "decode")]
+    rule = moment.config("retract_victim") or "rule unknown"
+
+    def order(r: RequestState) -> tuple[int, int]:
+        return (len(r.output), -len(r.prompt)) if rule == "least-output" else (0, 0)
+
+    running.sort(key=lambda r: (r.id != e.request, *order(r)))
+    answer.table = Table(
+        title=f"Who runs when pages run out; {rule} goes back",
+        columns=["request", "output tokens", "prompt tokens", "times sent back"],
+        rows=[[r.id, len(r.output), len(r.prompt), r.retractions] for r in running],
+        taken=[r.id == e.request for r in running],
+        links=[to_request(r.id) for r in running],
+    )
+
+
+def _eviction(moment: Moment, e: ev.Eviction, answer: Answer) -> None:
+    answer.table = rankings.table(e)
+    lost = rankings.margin(e, moment)
+    if lost is not None:
+        answer.detail.append(lost)
+    if e.freed < e.asked:
+        answer.detail.append(f"{count(e.asked - e.freed, 'page')} short: {count(e.locked, 'page')} are locked.")
+    regretted = [r.node for r in e.ranking if r.taken and any(_same(moment, e, w.removed) for w in moment.index.wanted.get(r.node, []))]
+    if regretted:
+        answer.detail.append(f"Regretted: {', '.join(f'node #{n}' for n in regretted)} {'was' if len(regretted) == 1 else 'were'} wanted again.")
+    answer.links += [to_node(r.node) for r in e.ranking if r.taken]
+
+
+def _same(moment: Moment, e: ev.Eviction, removed: int) -> bool:
+    return moment.index.eviction_of[removed] == e.seq
+
+
+def _removed(moment: Moment, e: ev.NodeEvicted | ev.NodeTrimmed, answer: Answer) -> None:
+    answer.table = rankings.table(nodes.eviction_of(moment, e.seq))
+    if isinstance(e, ev.NodeEvicted):
+        told = nodes.explain(moment, e.node)
+        answer.detail += [told.headline, *told.detail]
+        answer.links += told.links
+    else:
+        regret = nodes.regret(moment, e.node, e.seq)
+        answer.detail += [regret] if regret else []
+        answer.links.append(to_event(moment.index.eviction_of[e.seq], "eviction"))
+
+
+def _planned(moment: Moment, e: ev.StepPlanned, answer: Answer) -> None:
+    answer.table = Table(
+        title="Who is in this step",
+        columns=["request", "phase", "tokens"],
+        rows=[[r, "prefill" if i < e.prefills else "decode", n] for i, (r, n) in enumerate(zip(e.members, e.tokens, strict=True))],
+        taken=[True] * len(e.members),
+        links=[to_request(r) for r in e.members],
+    )
+
+
+def _ended(moment: Moment, e: ev.RequestFinished | ev.RequestAborted | ev.RequestRefused, answer: Answer) -> None:
+    told = requests.explain(moment, e.request)
+    answer.detail += [d for d in (told.headline, *told.detail) if d]
+
+
+def _broken(moment: Moment, e: ev.InvariantBroken, answer: Answer) -> None:
+    if e.page is not None:
+        answer.links.append(Link("page", e.page, f"page {e.page}"))
+
+
+_MORE: dict[type[ev.Event], Callable[[Moment, Any, Answer], None]] = {
+    ev.RequestMatched: _matched,
+    ev.RequestAdmitted: _admitted,
+    ev.RequestPassedOver: _passed_over,
+    ev.QueueOrdered: _ordered,
+    ev.RequestRetracted: _retracted,
+    ev.RequestFinished: _ended,
+    ev.RequestAborted: _ended,
+    ev.RequestRefused: _ended,
+    ev.Eviction: _eviction,
+    ev.NodeEvicted: _removed,
+    ev.NodeTrimmed: _removed,
+    ev.StepPlanned: _planned,
+    ev.InvariantBroken: _broken,
+}

@@ -1,0 +1,160 @@
+"""Sentences about requests and the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from engine import events as ev
+from workbench.explain import words
+from workbench.explain.words import Texts, count, listed, number, quoted, request_name, seconds, token
+from workbench.replay import State
+
+WAS = {"waiting": "waiting", "prefill": "in prefill", "decode": "in decode"}
+
+
+def _arrived(e: ev.RequestArrived, s: State, texts: Texts) -> str:
+    asks = f"may answer with up to {count(e.max_new_tokens, 'token')}" if e.max_new_tokens else "asks for no answer"
+    space = f", in {words.namespace(e.namespace)}" if e.namespace else ""
+    keep = "" if e.store else ", and leaves nothing in the cache"
+    return f"{request_name(s, e.request)} arrives with {count(len(e.prompt), 'prompt token')} and {asks}{space}{keep}."
+
+
+def _refused(e: ev.RequestRefused, s: State, texts: Texts) -> str:
+    who = request_name(s, e.request)
+    if e.reason == "pages":
+        return f"{who} is refused: it needs {count(e.needed, 'page')} and the pool has {number(e.available)} in all."
+    return f"{who} is refused: it needs {count(e.needed, 'token')} and the model has {count(e.available, 'position')}."
+
+
+def _routed(e: ev.RequestRouted, s: State, texts: Texts) -> str:
+    loads = f"; loads: {', '.join(map(number, e.loads))} requests" if e.loads else ""
+    matches = f"; matches: {', '.join(map(number, e.matches))} tokens" if e.matches else ""
+    return f"{request_name(s, e.request)} goes to replica {e.chosen} ({e.reason}){loads}{matches}."
+
+
+def stopped(e: ev.RequestMatched, page_size: int, texts: Texts) -> str:
+    """Why a match ended where it did."""
+    if e.stop == "off":
+        return "the cache is off"
+    if e.stop == "last token" and e.raw_length > e.length:
+        return f"{rounded(e, page_size)} and the last token must run"
+    if e.stop == "last token":
+        return "the last token must run"
+    if e.stop == "not written yet":
+        return f"{e.writer or 'another request'} is computing the next tokens right now"
+    if e.raw_length > e.length:
+        return rounded(e, page_size)
+    if e.raw_length == 0:
+        return "nothing in the tree begins like it"
+    if e.stored is None or e.wanted is None:
+        return "the tree holds nothing that goes on from there"
+    stored, wanted = words.two_tokens(e.stored, e.wanted, texts)
+    return f"it parts after {count(e.raw_length, 'token')}, where the tree has {stored} and it has {wanted}"
+
+
+def rounded(e: ev.RequestMatched, page_size: int) -> str:
+    """What a match lost because only whole pages are shared."""
+    return f"{number(e.raw_length)} matched, {number(e.length)} reusable because page = {page_size}"
+
+
+def _matched(e: ev.RequestMatched, s: State, texts: Texts) -> str:
+    r = s.requests[e.request]
+    size = f"{number(len(r.prompt) + len(r.output))} {'' if r.output else 'prompt '}tokens"
+    return f"{request_name(s, e.request)} finds {number(e.length)} of its {size} in the cache: {stopped(e, s.page_size, texts)}."
+
+
+def _admitted(e: ev.RequestAdmitted, s: State, texts: Texts) -> str:
+    who = request_name(s, e.request)
+    room = f"; it needs {count(e.needed, 'page')} and {number(e.available)} can be had" if e.needed else ""
+    if e.first:
+        return f"{who} is admitted: {count(e.cached, 'token')} from the cache, {number(e.computed)} to compute{room}."
+    return f"{who} is admitted again: {count(e.recovered, 'token')} recovered, {number(e.recomputed)} to recompute{room}."
+
+
+def _first_token(e: ev.RequestFirstToken, s: State, texts: Texts) -> str:
+    r = s.requests.get(e.request)
+    what = f" ({token(r.output[0], texts)})" if r is not None and r.output else ""
+    return f"{request_name(s, e.request)} has its first token{what}, {seconds(e.ttft)} after it arrived."
+
+
+def _remapped(e: ev.RequestRemapped, s: State, texts: Texts) -> str:
+    return (
+        f"{request_name(s, e.request)} gives up {count(len(e.old), 'page')} from token {number(e.start)} on: "
+        "the tree holds the same tokens already, so it goes on with the tree's pages."
+    )
+
+
+def _retracted(e: ev.RequestRetracted, s: State, texts: Texts) -> str:
+    times = "" if e.times == 1 else f", for the {number(e.times)}th time" if e.times > 3 else f", for the {('second', 'third')[e.times - 2]} time"
+    return (
+        f"{request_name(s, e.request)} goes back to the {e.to} of the queue{times}: decode ran out of pages. "
+        f"It gives back {count(e.freed, 'private page')} and keeps its {count(e.outputs, 'output token')}; the reserve is now {number(round(e.reserve, 3))}."
+    )
+
+
+def _aborted(e: ev.RequestAborted, s: State, texts: Texts) -> str:
+    return f"{request_name(s, e.request)} is taken back by its sender; it was {WAS.get(e.was, e.was)}."
+
+
+def finish_reason(e: ev.RequestFinished, texts: Texts) -> str:
+    """Why a request ended."""
+    if e.reason == "length":
+        return "that was its limit"
+    if e.reason == "capacity":
+        return "there is no room for one token more"
+    if e.reason == "error":
+        return f"its forward pass failed ({e.error})"
+    if isinstance(e.matched_stop, str):
+        return f"its stop text {quoted(e.matched_stop)} came"
+    if e.matched_stop is not None:
+        return f"the end token {token(e.matched_stop, texts)} came"
+    return "it had said all"
+
+
+def _finished(e: ev.RequestFinished, s: State, texts: Texts) -> str:
+    return f"{request_name(s, e.request)} ends after {count(e.outputs, 'output token')}: {finish_reason(e, texts)}."
+
+
+def _ordered(e: ev.QueueOrdered, s: State, texts: Texts) -> str:
+    first = listed(e.head)
+    fell = f" It fell back: {e.why}." if e.fell_back and e.why else ""
+    return f"The queue is ordered by {e.policy}: {first}; {count(e.waiting, 'request')} {'waits' if e.waiting == 1 else 'wait'}.{fell}"
+
+
+def limit(e: ev.RequestPassedOver) -> str:
+    """What kept a request in the queue, with numbers."""
+    if e.limit == "pages":
+        return f"it needs {count(e.needed, 'page')} and {number(e.available)} can be had"
+    if e.limit == "budget":
+        return f"it needs {count(e.needed, 'token')} and the step's budget has {number(e.available)} left"
+    if e.limit == "chunk":
+        return f"it needs {count(e.needed, 'token')} and the step's chunk has {number(e.available)} left"
+    if e.limit == "running cap":
+        return f"at most {count(e.available, 'request')} may run at a time"
+    if e.limit == "prefix in flight":
+        return f"{e.behind or 'another request'} is computing the start they share"
+    if e.limit == "leader room":
+        return f"its new prefix needs {count(e.needed, 'page')} and the tree has room for {number(e.available)}"
+    return e.limit
+
+
+def _passed_over(e: ev.RequestPassedOver, s: State, texts: Texts) -> str:
+    over = f"; later arrivals have computed {count(e.overtaken, 'prompt token')} meanwhile" if e.overtaken else ""
+    return f"{request_name(s, e.request)} waits: {limit(e)}{over}."
+
+
+REQUESTS: dict[type[ev.Event], Callable[[Any, State, Texts], str]] = {
+    ev.RequestArrived: _arrived,
+    ev.RequestRefused: _refused,
+    ev.RequestRouted: _routed,
+    ev.RequestMatched: _matched,
+    ev.RequestAdmitted: _admitted,
+    ev.RequestFirstToken: _first_token,
+    ev.RequestRemapped: _remapped,
+    ev.RequestRetracted: _retracted,
+    ev.RequestAborted: _aborted,
+    ev.RequestFinished: _finished,
+    ev.QueueOrdered: _ordered,
+    ev.RequestPassedOver: _passed_over,
+}
