@@ -17,10 +17,12 @@ from engine import events as ev
 
 SCRIPTS = (
     "paged.js", "hash.js", "columns.js", "trace.js", "packed.js",
-    "state.js", "fold.js", "canonical.js", "marks.js", "segments.js", "replay.js",
-    "dom.js", "theme.js", "draw.js", "words.js", "why.js",
-    "layout.js", "tween.js", "cells.js", "icicle.js", "pool.js", "lanes.js", "timeline.js",
-    "tables.js", "treegrid.js", "facts.js", "scrubber.js", "keys.js", "player.js", "address.js",
+    "state.js", "fold.js", "canonical.js", "marks.js", "segments.js", "concerns.js", "next.js", "replay.js",
+    "layout.js", "selection.js",
+    "dom.js", "theme.js", "draw.js", "tip.js", "words.js", "nodewords.js", "why.js", "parting.js", "whypanel.js",
+    "tween.js", "cells.js", "icicle.js", "tidy.js", "graph.js", "treegrid.js", "treeview.js",
+    "pool.js", "lanebars.js", "lanetold.js", "lanes.js", "queue.js", "curves.js", "timeline.js",
+    "tables.js", "facts.js", "scrubber.js", "keys.js", "screen.js", "player.js", "address.js",
 )  # fmt: skip
 """In the order in which they must run."""
 

@@ -1,19 +1,27 @@
-/** Position and selection in the page's address, so that a moment can be sent; in a frame there is none. */
+/** Position, selection and view in the page's address, so that a moment can be sent; in a frame there is none. */
 (function (RP) {
   "use strict";
 
-  /** Keep position and selection in the page's address: #seq=612&node=9 or &request=R1. */
+  const OURS = ["seq", "node", "request", "view"];
+
+  /** Keep them in the page's address: #seq=612&node=9 or &request=R1, &view=tree; what else stands there stays. */
   RP.linkToAddress = (player) => {
     if (location.protocol === "about:") return;
     const read = () => {
       const at = new URLSearchParams(location.hash.slice(1));
+      if (at.has("view")) player.setView(at.get("view"));
       if (at.has("seq")) player.seek(+at.get("seq"));
       if (at.has("node")) player.select({ node: +at.get("node") });
       else if (at.has("request")) player.select({ request: at.get("request") });
+      else player.select(null);
     };
     const write = () => {
-      const { seq, selection } = player.state();
-      history.replaceState(null, "", `#${new URLSearchParams({ seq: String(seq), ...selection })}`);
+      const { seq, selection, view } = player.state();
+      const at = new URLSearchParams(location.hash.slice(1));
+      for (const name of OURS) at.delete(name);
+      const ours = { seq: String(seq), ...selection, ...(view === RP.VIEWS[0] ? {} : { view }) };
+      for (const [name, value] of Object.entries(ours)) at.set(name, value);
+      history.replaceState(null, "", `#${at}`);
     };
     read();
     let timer;
@@ -21,8 +29,7 @@
       clearTimeout(timer);
       timer = setTimeout(write, 200);
     };
-    player.on("seek", later);
-    player.on("select", later);
+    for (const name of ["seek", "select", "view"]) player.on(name, later);
     addEventListener("hashchange", read);
   };
 })(globalThis.RadixPlayer);

@@ -29,13 +29,16 @@
     return { root, body, tools, note: noteNode };
   };
 
-  /** A legend: [css class, words] each. */
-  RP.legend = (entries) =>
-    RP.el(
-      "span",
-      { class: "rp-legend" },
-      ...entries.map(([mark, words]) => RP.el("span", {}, RP.el("i", { class: `rp-key rp-key-${mark}` }), words)),
-    );
+  /** A legend: [css class, words] each; `legend.marks[class]` is one entry. */
+  RP.legend = (entries) => {
+    const root = RP.el("span", { class: "rp-legend" });
+    root.marks = {};
+    for (const [mark, words] of entries) {
+      root.marks[mark] = RP.el("span", {}, RP.el("i", { class: `rp-key rp-key-${mark}` }), words);
+      root.append(root.marks[mark]);
+    }
+    return root;
+  };
 
   /** A switch between a picture and its table; `onChange(tableShown)`. */
   RP.twinSwitch = (what, onChange) => {

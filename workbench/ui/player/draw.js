@@ -116,6 +116,19 @@
     ctx.stroke();
   };
 
+  /** A drawing pin, 11 x 14 pixels, its top left at (x, y). */
+  RP.drawPin = (ctx, x, y, colour) => {
+    ctx.fillStyle = colour;
+    ctx.strokeStyle = colour;
+    ctx.lineWidth = 1.6;
+    ctx.beginPath();
+    ctx.arc(x + 5.5, y + 4, 4, 0, 2 * Math.PI);
+    ctx.moveTo(x + 5.5, y + 7);
+    ctx.lineTo(x + 5.5, y + 14);
+    ctx.fill();
+    ctx.stroke();
+  };
+
   const patterns = new Map();
 
   /** A tile of one diagonal stroke, made once a colour. */

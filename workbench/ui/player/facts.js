@@ -1,67 +1,11 @@
-/** The right column: why this event, the last eviction's ranking, what is selected. */
+/** The right column's facts: the last eviction's ranking, and what is selected. */
 (function (RP) {
   "use strict";
 
   const N = RP.N;
   const R = RP.R;
-  /** Tokens shown around the place where a prompt parted from the tree. */
-  const BEFORE = 2;
-  const AFTER = 2;
-  /** The spoken line waits for the cursor to rest this long, in milliseconds. */
-  const REST = 350;
-
-  class Why {
-    constructor(player) {
-      this.player = player;
-      this.panel = RP.panel("why", "Why");
-      this.line = RP.el("p", { class: "rp-why-line" });
-      this.rows = RP.el("div");
-      this.spoken = RP.el("p", { class: "rp-spoken", "aria-live": "polite" });
-      this.panel.body.append(this.line, this.rows, this.spoken);
-    }
-
-    draw(state) {
-      const { trace } = this.player;
-      const [subject, rest] = RP.why(trace, state.seq);
-      this.line.replaceChildren(RP.el("b", { text: this.named(subject) }), rest);
-      this.rows.replaceChildren(...this.parting(state));
-      this.panel.note.textContent = state.seq < 0 ? "" : trace.kindOf(state.seq);
-      clearTimeout(this.timer);
-      this.timer = setTimeout(() => this.say(`${this.named(subject)}${rest}`), REST);
-    }
-
-    say(text) {
-      if (this.spoken.textContent !== text) this.spoken.textContent = text;
-    }
-
-    /** A request is called by its label where it has one. */
-    named(subject) {
-      const number = this.player.trace.requestNumber(subject);
-      return number === undefined ? subject : RP.requestName(this.player.trace, number);
-    }
-
-    /** Where a prompt parted from the tree: both rows of tokens, the first different one marked. */
-    parting(state) {
-      const { trace } = this.player;
-      if (state.seq < 0 || trace.kindOf(state.seq) !== "request.matched") return [];
-      const e = trace.event(state.seq);
-      const slot = e.at_node ? state.slotOfNode.get(e.at_node) - 1 : -1;
-      if (e.stop !== "parted" || slot < 0) return [];
-      const number = trace.requestNumber(e.request);
-      const common = [];
-      for (let i = Math.max(0, e.raw_length - BEFORE); i < e.raw_length; i++) common.push(trace.token(number, i));
-      const wanted = Array.from(trace.prompt(number).slice(e.raw_length, e.raw_length + AFTER));
-      const stored = state.nodeTokens(slot, e.offset + AFTER).slice(e.offset);
-      return [this.tokens("tree", common, stored), this.tokens("asked", common, wanted)];
-    }
-
-    tokens(name, common, rest) {
-      const { trace } = this.player;
-      const cell = (id, i) => RP.el("i", { class: i === common.length ? "rp-differs" : null, text: RP.tokenMark(trace, id) });
-      return RP.el("div", { class: "rp-tokens" }, RP.el("span", { text: name }), ...[...common, ...rest].map(cell));
-    }
-  }
-  RP.Why = Why;
+  /** Requests named in a fact. */
+  const NAMED = 6;
 
   class LastEviction {
     constructor(player) {
@@ -99,7 +43,8 @@
       const told = selection ? (selection.node ? this.node(state, selection.node) : this.request(state, selection.request)) : null;
       if (!told) {
         this.panel.note.textContent = "";
-        this.panel.body.replaceChildren(RP.el("p", { class: "rp-hint", text: "Click a node or a request to read its tokens. Double click a node to look closer." }));
+        const hint = "Click a node, a page or a request: all views light up what belongs to it. Double click a node to look closer. Esc clears.";
+        this.panel.body.replaceChildren(RP.el("p", { class: "rp-hint", text: hint }));
         return;
       }
       this.panel.note.textContent = told.name;
@@ -109,6 +54,19 @@
 
     text(title, text) {
       return RP.el("div", { class: "rp-text" }, RP.el("h3", { text: title }), RP.el("p", { tabindex: "0", text: text || "–" }));
+    }
+
+    closer(slot) {
+      this.player.setView("icicle");
+      this.player.tree.icicle.zoomTo(slot);
+    }
+
+    /** The first few of some requests by name, and how many more there are. */
+    names(numbers) {
+      const { trace } = this.player;
+      const shown = [...numbers].slice(0, NAMED).map((number) => trace.requests[number].name);
+      if (numbers.size > NAMED) shown.push(`${RP.number(numbers.size - NAMED)} more`);
+      return shown.join(", ") || "–";
     }
 
     node(state, id) {
@@ -125,14 +83,30 @@
           ["below", parent < 0 ? "the root" : `#${state.get(parent, N.ID)}`],
           ["children", RP.number(field(N.CHILDREN))],
           ["hits", RP.number(field(N.HITS))],
-          ["locks", RP.count(field(N.LOCKS), "request")],
           ["idle", RP.count(state.tick - field(N.LAST), "tick")],
+          ["written by", this.names(this.player.lit.wrote)],
+          ["held by", this.names(this.player.lit.holds)],
+          ["found by", this.names(this.player.lit.used)],
+          ...(field(N.PINS) ? [["pinned until", `step ${RP.number(field(N.PINS))}`]] : []),
         ],
         texts: [
-          RP.el("button", { type: "button", class: "rp-twin", text: "look closer", on: { click: () => this.player.icicle.zoomTo(slot) } }),
+          RP.el("button", { type: "button", class: "rp-twin", text: "look closer", on: { click: () => this.closer(slot) } }),
           this.text("Text", RP.tokensText(state.trace, state.nodeTokens(slot, 200))),
         ],
       };
+    }
+
+    /** The nodes that are lit, from the top. */
+    path() {
+      const ids = [...this.player.lit.nodes].sort((a, b) => this.depth(a) - this.depth(b));
+      const shown = ids.slice(0, NAMED).map((id) => `#${id}`);
+      if (ids.length > NAMED) shown.push(`${RP.number(ids.length - NAMED)} more`);
+      return shown.join(" › ") || "nothing of it is in the tree";
+    }
+
+    depth(id) {
+      const { now } = this.player;
+      return now.get(now.slotOfNode.get(id) - 1, N.DEPTH);
     }
 
     request(state, name) {
@@ -152,6 +126,7 @@
           ["computed", tokens(field(R.COMPUTED))],
           ["answer", tokens(field(R.OUTPUT))],
           ["own pages", RP.count(state.requestPages.get(number).length, "page")],
+          ["path", this.path()],
           ["first token after", first < 0 ? "–" : RP.seconds(trace.event(first).ttft)],
           ["sent back", `${RP.number(field(R.RETRACTIONS))} ×`],
         ],

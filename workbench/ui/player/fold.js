@@ -62,6 +62,10 @@
     for (let slot = id ? s.slot(id) : -1; slot >= 0; slot = s.get(slot, N.PARENT)) each(slot);
   };
 
+  const raise = (s, slot, priority) => {
+    if (priority > s.get(slot, N.PRIORITY)) s.set(slot, N.PRIORITY, priority);
+  };
+
   RP.handlers = {
     "run.started"(s, e, row) {
       s.pages = e.pages.a[row];
@@ -70,7 +74,6 @@
 
     "request.arrived"(s, e, row) {
       const number = s.requestCount++;
-
       for (const field of [R.CACHED, R.COMPUTED, R.ADMITTED, R.FIRST, R.ENDED]) s.setRequest(number, field, -1);
       s.requestPages.set(number, RP.EMPTY_RUN);
       s.queue.push(number);
@@ -135,6 +138,9 @@
       s.set(slot, N.SPACE, s.trace.namespace(e.namespace.at(row)));
       s.set(slot, N.ORDER, id);
       s.set(slot, N.BORN, s.seq);
+      const priority = s.trace.arrival(number, "priority");
+      s.set(slot, N.PRIORITY, priority);
+      path(s, e.parent.a[row], (above) => raise(s, above, priority));
       if (parent >= 0) {
         s.set(slot, N.DEPTH, s.get(parent, N.DEPTH) + s.get(parent, N.COUNT));
         s.node.add((parent << 4) | N.CHILDREN, 1);
@@ -185,7 +191,7 @@
       path(s, e.node.a[row], (slot) => {
         s.set(slot, N.LAST, tick);
         if (hit) s.node.add((slot << 4) | N.HITS, 1);
-        if (priority > s.get(slot, N.PRIORITY)) s.set(slot, N.PRIORITY, priority);
+        if (priority !== null) raise(s, slot, priority);
       });
     },
 

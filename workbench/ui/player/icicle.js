@@ -14,36 +14,29 @@
   const LONG = 600;
 
   class Icicle {
-    /** @param {Object} player gives `theme`, `selection`, `select`, `still`, `redraw`. */
-    constructor(player, options) {
+    /** @param {Object} player gives `theme`, `select`, `still`. @param {Object} tree the view it is one of. */
+    constructor(player, tree, options) {
       this.player = player;
+      this.tree = tree;
       this.height = options.height;
       this.limits = { row: 26, tall: 72 };
-      this.panel = RP.panel("tree", "Radix tree");
       this.frame = RP.el("div", { class: "rp-frame" });
-      this.tip = RP.el("div", { class: "rp-tip", hidden: "" });
       this.out = RP.el("button", { type: "button", class: "rp-twin", hidden: "", text: "whole tree" });
       this.empty = RP.el("p", { class: "rp-empty", text: "The tree is empty: nothing has been stored yet." });
-      this.panel.body.append(this.frame);
       this.surface = new RP.Surface(this.frame, "radix tree", () => player.relayout());
-      this.frame.append(this.empty, this.tip);
-      this.panel.tools.append(
-        RP.legend([["ramp", "just used … idle"], ["lock", "locked"], ["next", "next to go"], ["event", "this event"]]),
-        this.out,
-      );
+      this.frame.append(this.empty);
+      this.tip = new RP.Tip(this.frame, this.surface);
       this.layout = new RP.Layout();
       this.tween = new RP.Tween();
       this.view = new RP.View();
       this.cells = [];
-      this.texts = new Map();
       this.shown = -2;
       this.listen();
     }
 
     listen() {
       const canvas = this.surface.canvas;
-      canvas.addEventListener("pointermove", (event) => this.hover(event));
-      canvas.addEventListener("pointerleave", () => (this.tip.hidden = true));
+      this.tip.watch((event) => this.told(this.hit(event)));
       canvas.addEventListener("click", (event) => {
         const cell = this.hit(event);
         this.player.select(cell && cell.nodes === 1 ? { node: this.state.get(cell.slot, N.ID) } : null);
@@ -65,15 +58,10 @@
     /** Take a new moment: lay it out, and move there unless the way is long. */
     take(state, now) {
       const long = Math.abs(state.seq - this.shown) > LONG || this.shown === -2;
-      if (state.trace !== (this.state && this.state.trace)) {
-        this.texts.clear();
-        this.view.zoom = null;
-      }
+      if (state.trace !== (this.state && this.state.trace)) this.view.zoom = null;
       this.state = state;
       this.layout.run(state, READABLE / Math.max(READABLE, this.surface.available));
       this.tween.aim(this.layout, state, long || this.player.still, now);
-      this.next = RP.nextToGo(state);
-      this.marked = RP.nodesOf(state);
       this.shown = state.seq;
     }
 
@@ -90,9 +78,6 @@
       this.paintText(ctx);
       this.paintMarks(ctx);
       this.paintGhosts(ctx, now);
-      const words = `${RP.count(layout.n, "node")}, ${RP.count(layout.tokens, "token")}`;
-      this.panel.note.textContent = `width = tokens kept${layout.widened ? ", small nodes widened" : ""} · colour = how recently used · ${words}`;
-      surface.canvas.setAttribute("aria-label", `Radix tree: ${words}. The table shows the same.`);
       return tween.moving;
     }
 
@@ -134,15 +119,15 @@
           continue;
         }
         const left = Math.max(cell.x, 0) + 9;
-        const lock = this.layout.locks[cell.slot] > 0 && cell.w > 64;
-        const room = Math.min(cell.x + cell.w, this.surface.width) - left - 7 - (lock ? 18 : 0);
+        const badge = cell.w > 64 && (this.layout.locks[cell.slot] > 0 || this.state.get(cell.slot, N.PINS) > 0);
+        const room = Math.min(cell.x + cell.w, this.surface.width) - left - 7 - (badge ? 18 : 0);
         if (room < TEXT_ROOM - 16) continue;
         const tall = cell.h >= 44;
         ctx.fillStyle = theme.labels[cell.level];
         const middle = cell.y + (cell.h - 4) / 2;
         const line = tall ? middle - 5 : middle + 4;
-        ctx.fillText(RP.fitText(ctx, bold, this.text(cell.slot), room), left, line);
-        if (tall) ctx.fillText(RP.fitParts(ctx, small, this.facts(cell), room), left, middle + 13);
+        ctx.fillText(RP.fitText(ctx, bold, this.tree.words.text(this.state, cell.slot), room), left, line);
+        if (tall) ctx.fillText(RP.fitParts(ctx, small, this.tree.words.facts(this.state, cell.slot, cell.below), room), left, middle + 13);
       }
     }
 
@@ -159,35 +144,49 @@
       ctx.fillText(words, x + (w - wide) / 2 + 3, middle + 4);
     }
 
-    /** Locks, what goes next, what this event is about, what is selected. */
+    /** Locks, pins, what goes next, what this event is about, what is selected. */
     paintMarks(ctx) {
-      const { theme, selection } = this.player;
+      const { theme } = this.player;
+      const { marked, next } = this.tree;
+      const lit = this.player.lit.nodes;
       for (const cell of this.cells) {
-        const { x, y, w, h, slot } = cell;
-        const locked = cell.nodes > 1 ? cell.locked : this.layout.locks[slot] > 0;
-        if (locked && w > 64 && cell.nodes === 1)
-          RP.drawLock(ctx, Math.min(x + w, this.surface.width) - 22, y + (h - 4) / 2 - (h >= 44 ? 17 : 7), theme.labels[cell.level]);
-        else if (locked) {
-          ctx.fillStyle = theme.ink;
-          ctx.fillRect(x + 0.5, y, Math.max(1, w - 1), 3);
-        }
-        const has = (s) => s >= 0 && (cell.nodes > 1 ? cell.members.includes(s) : slot === s);
-        if (has(this.next)) this.outline(ctx, cell, theme.evict, [5, 4]);
-        if (cell.nodes > 1) continue;
-        const id = this.state.get(slot, N.ID);
-        if (this.marked.has(id)) this.outline(ctx, cell, theme.computed, []);
-        if (selection && selection.node === id) this.outline(ctx, cell, theme.ink, []);
+        const { slot } = cell;
+        const one = cell.nodes === 1;
+        this.badges(ctx, cell, one ? this.layout.locks[slot] > 0 : cell.locked, one && this.state.get(slot, N.PINS) > 0);
+        const has = (s) => s >= 0 && (one ? slot === s : cell.members.includes(s));
+        if (has(next)) this.outline(ctx, cell, theme.evict, [5, 4]);
+        if (one) {
+          const id = this.state.get(slot, N.ID);
+          if (marked.has(id)) this.outline(ctx, cell, theme.computed, []);
+          if (lit.has(id)) this.outline(ctx, cell, theme.ink, [], 2.5);
+        } else if (lit.size && cell.members.some((s) => lit.has(this.state.get(s, N.ID)))) this.outline(ctx, cell, theme.ink, [], 2.5);
       }
     }
 
-    outline(ctx, { x, y, w, h }, colour, dash) {
+    /** A padlock and a pin where there is room for them, else a bar along the top and a dot. */
+    badges(ctx, cell, locked, pinned) {
+      if (!locked && !pinned) return;
+      const { x, y, w, h } = cell;
+      const middle = y + (h - 4) / 2;
+      const right = Math.min(x + w, this.surface.width) - 22;
+      const roomy = w > 64 && cell.nodes === 1;
+      const colour = this.player.theme.labels[cell.level];
+      if (locked && roomy) RP.drawLock(ctx, right, middle - (h >= 44 ? 17 : 7), colour);
+      else if (locked) {
+        ctx.fillStyle = this.player.theme.ink;
+        ctx.fillRect(x + 0.5, y, Math.max(1, w - 1), 3);
+      }
+      if (pinned) RP.drawPin(ctx, roomy ? right - (locked && h < 44 ? 18 : 0) : x + w / 2 - 5, middle - (roomy ? (h >= 44 ? -3 : 7) : 6), colour);
+    }
+
+    outline(ctx, { x, y, w, h }, colour, dash, weight = 2) {
       ctx.beginPath();
       ctx.roundRect(x + 2, y + 1, Math.max(2, w - 4), h - 6, w > 18 ? 4 : 0);
       ctx.strokeStyle = this.player.theme.panel;
-      ctx.lineWidth = 4;
+      ctx.lineWidth = weight + 2;
       ctx.stroke();
       ctx.strokeStyle = colour;
-      ctx.lineWidth = 2;
+      ctx.lineWidth = weight;
       ctx.setLineDash(dash);
       ctx.stroke();
       ctx.setLineDash([]);
@@ -205,61 +204,19 @@
       ctx.globalAlpha = 1;
     }
 
-    /** The start of a node's text, remembered until the node changes. */
-    text(slot) {
-      const id = this.state.get(slot, N.ID);
-      const size = this.state.get(slot, N.COUNT);
-      const known = this.texts.get(id);
-      if (known && known.size === size) return known.text;
-      const text = RP.nodeText(this.state, slot, 60);
-      this.texts.set(id, { size, text });
-      return text;
-    }
-
-    /** What is told of a node, most important first. */
-    facts({ slot, below }) {
-      const { state } = this;
-      const parts = [RP.count(state.get(slot, N.COUNT), "token")];
-      const hits = state.get(slot, N.HITS);
-      const idle = state.tick - state.get(slot, N.LAST);
-      if (below) parts.push(`${RP.count(below, "node")} below`);
-      if (hits) parts.push(RP.count(hits, "hit"));
-      if (this.layout.locks[slot]) parts.push(`held by ${RP.count(this.layout.locks[slot], "request")}`);
-      else if (idle) parts.push(`idle ${RP.count(idle, "tick")}`);
-      return parts;
-    }
-
     hit(event) {
       const [x, y] = this.surface.point(event);
       return this.cells.find((c) => x >= c.x && x < c.x + c.w && y >= c.y && y < c.y + c.h) || null;
     }
 
-    hover(event) {
-      const cell = this.hit(event);
-      this.tip.hidden = !cell;
-      if (!cell) return;
-      const head =
-        cell.nodes > 1
-          ? `${RP.count(cell.nodes, "node")}, too narrow to show apart`
-          : `#${this.state.get(cell.slot, N.ID)} ${this.text(cell.slot)}`;
-      const facts = cell.nodes > 1 ? `${RP.count(cell.tokens, "token")} · double click to look closer` : this.facts(cell).join(" · ");
-      this.tip.replaceChildren(RP.el("b", { text: head }), RP.el("span", { text: facts }));
-      const [x, y] = this.surface.point(event);
-      this.tip.style.left = `${Math.max(4, Math.min(x + 14, this.surface.width - this.tip.offsetWidth - 4))}px`;
-      this.tip.style.top = `${y + 18}px`;
+    told(cell) {
+      if (!cell) return null;
+      if (cell.nodes === 1) return this.tree.tip(cell.slot);
+      return {
+        head: `${RP.count(cell.nodes, "node")}, too narrow to show apart`,
+        lines: [`${RP.count(cell.tokens, "token")} · double click to look closer`],
+      };
     }
   }
   RP.Icicle = Icicle;
-
-  const NODE_NAMES = ["node", "front", "at_node"];
-
-  /** The nodes that the event at the cursor is about. */
-  RP.nodesOf = (state) => {
-    const out = new Set();
-    if (state.seq < 0) return out;
-    const event = state.trace.event(state.seq);
-    for (const name of NODE_NAMES) if (event[name]) out.add(event[name]);
-    for (const id of event.path || []) out.add(id);
-    return out;
-  };
 })(globalThis.RadixPlayer);

@@ -1,4 +1,4 @@
-/** The keyboard: arrows, Shift for a hundred, Home, End, e m s (Shift: back), space, Escape. */
+/** The keyboard: arrows, Shift for a hundred, Home, End, e m r s n (Shift: back), space, Escape. */
 (function (RP) {
   "use strict";
 
@@ -30,9 +30,9 @@
       case "End":
         return player.seek(player.trace.length - 1);
       case " ":
-        return player.scrubber.toggle() ?? true;
+        return player.scrubber.toggle(!player.scrubber.playing, event.shiftKey ? -1 : 1) ?? true;
       case "Escape":
-        return player.icicle.zoomTo(-1) ?? player.select(null) ?? true;
+        return player.tree.icicle.zoomTo(-1) ?? player.select(null) ?? true;
       default: {
         const jump = RP.JUMPS.find(([, , key]) => key === event.key.toLowerCase());
         if (!jump) return false;

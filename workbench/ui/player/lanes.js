@@ -1,43 +1,91 @@
-/** One lane a request: waiting, prefill (cached and computed), answering; and what it has answered. */
+/** One lane a request: what it did and when, and what it has answered. A window of lanes and of time. */
 (function (RP) {
   "use strict";
 
-  const BAR = 16;
   const FONT = 11.5;
   const AXIS = 20;
+  const BAR = RP.LANE_BAR;
   const R = RP.R;
   const LIVE = 3;
+  /** How much closer one press looks, and how close at most. */
+  const CLOSER = 2;
+  const CLOSEST = 256;
+  const SCROLLING = [["tabindex", "0"], ["role", "region"], ["aria-label", "lanes of all requests"]];
 
   class Lanes {
     constructor(player, options) {
       this.player = player;
       this.limit = options.lanes;
       this.bySteps = false;
+      this.all = false;
+      this.zoom = 1;
       this.panel = RP.panel("lanes", "Requests");
-      this.frame = RP.el("div", { class: "rp-frame" });
+      this.rows = [];
+      this.bars = { gaps: [] };
+      this.build();
+      this.listen();
+    }
+
+    build() {
+      const { player } = this;
+      this.frame = RP.el("div", { class: "rp-frame rp-lanes-frame" });
+      this.window = RP.el("div", { class: "rp-window" });
+      this.rest = RP.el("div");
+      this.frame.append(this.window, this.rest);
       this.panel.body.append(this.frame);
-      this.surface = new RP.Surface(this.frame, "requests", () => player.redraw());
-      this.axis = RP.el("button", { type: "button", class: "rp-twin", text: "by steps", "aria-pressed": "false" });
-      this.axis.addEventListener("click", () => {
+      this.surface = new RP.Surface(this.window, "requests", () => player.redraw());
+      this.tip = new RP.Tip(this.window, this.surface);
+      const button = (text, label, act) =>
+        RP.el("button", { type: "button", class: "rp-twin", text, "aria-label": label, title: label, on: { click: act } });
+      this.allButton = button("all", "all requests, in order of arrival", () => this.showAll(!this.all));
+      this.axisButton = button("by steps", "time axis by steps", () => {
         this.bySteps = !this.bySteps;
-        this.axis.setAttribute("aria-pressed", String(this.bySteps));
+        this.axisButton.setAttribute("aria-pressed", String(this.bySteps));
         player.redraw();
       });
-      this.panel.tools.append(
-        RP.legend([
-          ["wait", "waiting"], ["hit", "prefill, cached"], ["computed", "computed"],
-          ["recomputed", "computed again"], ["decode", "answering"],
-        ]),
-        this.axis,
-      );
-      this.rows = [];
-      this.surface.canvas.addEventListener("click", (event) => {
-        const row = this.rows[Math.floor(this.surface.point(event)[1] / this.rowHeight)];
-        if (row !== undefined) player.select({ request: player.trace.requests[row].name });
+      this.closer = button("+", "look closer at the time around the cursor", () => this.look(this.zoom * CLOSER));
+      this.wider = button("−", "see more time", () => this.look(this.zoom / CLOSER));
+      for (const b of [this.allButton, this.axisButton]) b.setAttribute("aria-pressed", "false");
+      this.legend = RP.legend([
+        ["wait", "waiting"], ["hit", "prefill, cached"], ["computed", "computed"], ["recomputed", "computed again"],
+        ["decode", "answering"], ["forced", "forced"], ["jumped", "jumped"], ["stall", "stalled"], ["retract", "◆ sent back"],
+      ]);
+      this.panel.tools.append(this.legend, this.allButton, this.wider, this.closer, this.axisButton);
+    }
+
+    listen() {
+      const { canvas } = this.surface;
+      this.tip.watch((event) => this.told(event));
+      this.frame.addEventListener("scroll", () => this.player.redraw());
+      let grip = null;
+      canvas.addEventListener("pointerdown", (event) => (grip = { x: this.surface.point(event)[0], low: this.low, moved: false }));
+      canvas.addEventListener("pointermove", (event) => {
+        if (!grip || !event.buttons || this.zoom === 1) return;
+        const dx = this.surface.point(event)[0] - grip.x;
+        if (Math.abs(dx) > 4) grip.moved = true;
+        if (grip.moved) this.pan = { seq: this.player.seq, low: grip.low - dx / this.scale };
+        this.player.redraw();
+      });
+      canvas.addEventListener("click", (event) => {
+        if (grip && grip.moved) return;
+        const number = this.rowAt(event);
+        this.player.select(number === undefined ? null : { request: this.player.trace.requests[number].name });
       });
     }
 
-    /** Which requests to show: those that run, then those that wait, then the latest that ended. */
+    showAll(on) {
+      this.all = on;
+      this.allButton.setAttribute("aria-pressed", String(on));
+      this.player.redraw();
+    }
+
+    look(zoom) {
+      this.zoom = Math.max(1, Math.min(CLOSEST, zoom));
+      this.pan = null;
+      this.player.redraw();
+    }
+
+    /** Which requests to show while not all are: the selected, those that run, that wait, that ended last. */
     choose(state) {
       const running = [];
       const ended = [];
@@ -46,10 +94,23 @@
         if (status === 1 || status === 2) running.push(i);
         else if (status >= LIVE && ended.length < this.limit) ended.push(i);
       }
-      const picked = running.slice(0, this.limit);
-      picked.push(...state.queue.slice(0, Math.max(0, this.limit - picked.length)));
-      picked.push(...ended.slice(0, Math.max(0, this.limit - picked.length)));
-      return picked.sort((a, b) => a - b);
+      const { selection, trace } = this.player;
+      const chosen = selection && selection.request ? trace.requestNumber(selection.request) : undefined;
+      const picked = new Set(chosen < state.requestCount ? [chosen] : []);
+      for (const list of [running, state.queue, ended]) for (const number of list) if (picked.size < this.limit) picked.add(number);
+      return [...picked].sort((a, b) => a - b);
+    }
+
+    /** The lanes of the scrolled window, by arrival; keeps the selected request in sight when it changes. */
+    scrolled(state) {
+      const { selection, trace } = this.player;
+      const total = state.requestCount;
+      this.rest.style.height = `${Math.max(0, total - this.limit) * this.rowHeight}px`;
+      const number = selection && selection.request ? trace.requestNumber(selection.request) : undefined;
+      if (number < total && selection !== this.sought) this.frame.scrollTop = Math.max(0, number - this.limit / 2) * this.rowHeight;
+      this.sought = selection;
+      const first = Math.max(0, Math.min(total - this.limit, Math.round(this.frame.scrollTop / this.rowHeight)));
+      return Array.from({ length: Math.min(this.limit, total) }, (_, i) => first + i);
     }
 
     /** The place of an event on the axis: seconds, or steps done. */
@@ -57,80 +118,84 @@
       return this.bySteps ? this.player.replay.segments.steps.a[seq] : this.player.trace.t.a[seq];
     }
 
-    draw(state) {
-      const { surface, player } = this;
-      const narrow = surface.available < 600;
-      this.rows = this.choose(state);
-      this.rowHeight = narrow ? 48 : 24;
-      const shown = Math.max(1, Math.min(this.limit, player.trace.requests.length));
-      const ctx = surface.begin(shown * this.rowHeight + AXIS);
-      const label = narrow ? 0 : Math.min(170, surface.width * 0.18);
-      const answer = narrow ? 0 : surface.width * 0.28;
-      this.left = label;
-      this.right = surface.width - answer - 8;
-      this.range(state);
-      const lanes = player.replay.segments.lanes;
-      this.rows.forEach((number, i) => {
-        const top = i * this.rowHeight + (narrow ? 14 : 4);
-        for (const segment of lanes[number]) if (segment.from <= state.seq) this.bar(ctx, state, segment, top);
-        this.words(ctx, state, number, top, narrow);
-      });
-      this.ticks(ctx, state, shown * this.rowHeight);
-      this.tell(state);
-    }
-
-    /** The axis: the whole run while all requests fit, else from the first lane shown to the cursor. */
-    range(state) {
-      const { trace, replay } = this.player;
-      const all = trace.requests.length <= this.limit;
-      const starts = this.rows.map((number) => this.value(replay.segments.lanes[number][0].from));
-      this.low = all || !starts.length ? 0 : Math.min(...starts);
-      this.high = Math.max(this.value(all ? trace.length - 1 : Math.max(0, state.seq)), this.low);
-      this.scale = (this.right - this.left) / (this.high - this.low || 1);
-    }
-
     at(seq) {
       return this.left + (this.value(seq) - this.low) * this.scale;
     }
 
-    bar(ctx, state, segment, top) {
-      const theme = this.player.theme;
-      const to = segment.to < 0 || segment.to > state.seq ? state.seq : segment.to;
-      const x = Math.max(this.left, this.at(segment.from));
-      const w = Math.min(this.right - x, Math.max(segment.sort === "waiting" ? 0 : 1.5, this.at(to) - x - 1));
-      if (w <= 0) return;
-      if (segment.sort !== "prefill") {
-        ctx.fillStyle = segment.sort === "waiting" ? theme.wait : theme.decode;
-        ctx.fillRect(x, segment.sort === "waiting" ? top + BAR / 2 - 3 : top, w, segment.sort === "waiting" ? 6 : BAR);
-        return;
+    draw(state) {
+      const { surface, player } = this;
+      const narrow = surface.available < 600;
+      const many = player.trace.requests.length > this.limit;
+      const scrolls = this.all && many;
+      this.rowHeight = narrow ? 48 : 24;
+      this.frame.classList.toggle("rp-scrolls", scrolls);
+      if (scrolls) for (const [name, value] of SCROLLING) this.frame.setAttribute(name, value);
+      else for (const [name] of SCROLLING) this.frame.removeAttribute(name);
+      const shown = Math.max(1, Math.min(this.limit, player.trace.requests.length));
+      const height = shown * this.rowHeight + AXIS;
+      this.frame.style.maxHeight = scrolls ? `${height}px` : "";
+      this.rest.hidden = !scrolls;
+      this.rows = scrolls ? this.scrolled(state) : this.choose(state);
+      const ctx = surface.begin(height);
+      const answer = narrow ? 0 : surface.width * 0.28;
+      this.left = narrow ? 0 : Math.min(170, surface.width * 0.18);
+      this.right = surface.width - answer - 8;
+      this.range(state, many);
+      this.paint(ctx, state, narrow);
+      this.ticks(ctx, state, shown * this.rowHeight);
+      this.tell(state, many);
+    }
+
+    paint(ctx, state, narrow) {
+      const { theme, lit, replay } = this.player;
+      this.bars = new RP.LaneBars(ctx, theme, { left: this.left, right: this.right, seq: state.seq, at: (seq) => this.at(seq) });
+      this.rows.forEach((number, i) => {
+        const top = i * this.rowHeight + (narrow ? 14 : 4);
+        if (lit.requests.has(number)) {
+          ctx.fillStyle = theme.soft;
+          ctx.fillRect(0, i * this.rowHeight, this.surface.width, this.rowHeight);
+          ctx.fillStyle = theme.ink;
+          ctx.fillRect(0, i * this.rowHeight + 2, 3, this.rowHeight - 4);
+        }
+        this.bars.lane(number, replay.segments.lanes[number], top);
+        this.words(ctx, state, number, top, narrow);
+      });
+    }
+
+    /** The axis: the whole run while all requests fit, else from the first lane shown to the cursor; then the zoom. */
+    range(state, many) {
+      const { trace, replay } = this.player;
+      const starts = this.rows.map((number) => this.value(replay.segments.lanes[number].parts[0].from));
+      let low = !many || !starts.length ? 0 : Math.min(...starts);
+      let high = Math.max(this.value(many ? Math.max(0, state.seq) : trace.length - 1), low);
+      if (this.zoom > 1) {
+        const span = (high - low) / this.zoom;
+        const followed = this.value(Math.max(0, state.seq)) - 0.7 * span;
+        const wanted = this.pan && this.pan.seq === state.seq ? this.pan.low : followed;
+        low = Math.max(low, Math.min(high - span, wanted));
+        high = low + span;
       }
-      const whole = segment.kept + segment.computed || 1;
-      const kept = (w * segment.kept) / whole;
-      ctx.fillStyle = theme.cached;
-      ctx.fillRect(x, top, kept, BAR);
-      RP.hatch(ctx, x, top, kept, BAR, theme.panel, 6);
-      ctx.fillStyle = segment.again ? theme.recomputed : theme.computed;
-      ctx.fillRect(x + kept, top, w - kept, BAR);
+      this.low = low;
+      this.high = high;
+      this.scale = (this.right - this.left) / (high - low || 1);
     }
 
     words(ctx, state, number, top, narrow) {
-      const { theme, trace, selection } = this.player;
+      const { theme, trace, lit } = this.player;
       const font = `${FONT}px ${theme.font}`;
-      const mono = `${FONT}px ${theme.mono}`;
-      const name = trace.requests[number].name;
-      const chosen = selection && selection.request === name;
+      const label = lit.requests.has(number) ? `600 ${font}` : font;
       ctx.textBaseline = "alphabetic";
       ctx.fillStyle = theme.ink;
-      const label = chosen ? `600 ${font}` : font;
-      const room = narrow ? this.surface.width : this.left - 10;
-      ctx.fillText(RP.fitText(ctx, label, `${chosen ? "▸ " : ""}${RP.requestName(trace, number)}`, room), 0, narrow ? top - 3 : top + 12);
+      const indent = lit.requests.has(number) ? 8 : 0;
+      const room = (narrow ? this.surface.width : this.left - 10) - indent;
+      ctx.fillText(RP.fitText(ctx, label, RP.requestName(trace, number), room), indent, narrow ? top - 3 : top + 12);
       const ended = state.requestField(number, R.STATUS) >= LIVE;
       const output = state.output(number);
       const text = RP.oneLine(RP.tokensText(trace, ended ? output.subarray(0, 80) : output.subarray(-80)));
       ctx.fillStyle = theme.mute;
       const space = narrow ? this.surface.width : this.surface.width - this.right - 12;
-      const fitted = (ended ? RP.fitText : RP.fitEnd)(ctx, mono, text, space);
-      ctx.fillText(fitted, narrow ? 0 : this.right + 12, top + (narrow ? BAR + 11 : 12));
+      const fitted = (ended ? RP.fitText : RP.fitEnd)(ctx, `${FONT}px ${theme.mono}`, text, space);
+      ctx.fillText(fitted, narrow ? indent : this.right + 12, top + (narrow ? BAR + 11 : 12));
     }
 
     /** Start, middle and end of the axis, and the cursor. */
@@ -144,19 +209,39 @@
         ctx.fillText(unit(this.low + part * (this.high - this.low)), this.left + part * (this.right - this.left), top + 15);
       }
       ctx.textAlign = "left";
-      if (state.seq < 0) return;
+      const x = state.seq < 0 ? -1 : this.at(state.seq);
+      if (x < this.left) return;
       ctx.fillStyle = theme.ink;
-      ctx.fillRect(Math.min(this.right, this.at(state.seq)) - 0.75, 0, 1.5, top + 3);
+      ctx.fillRect(Math.min(this.right, x) - 0.75, 0, 1.5, top + 3);
     }
 
-    tell(state) {
+    rowAt(event) {
+      return this.rows[Math.floor(this.surface.point(event)[1] / this.rowHeight)];
+    }
+
+    /** What a pointer over a lane reads; over a stall, whose prefill it was. */
+    told(event) {
+      const number = this.rowAt(event);
+      if (number === undefined) return null;
+      const [x, y] = this.surface.point(event);
+      return RP.laneTold(this.player, number, this.bars.gaps.find((g) => x >= g.x - 2 && x <= g.x + g.w + 2 && y >= g.top && y <= g.top + BAR));
+    }
+
+    tell(state, many) {
       const total = state.requestCount;
       const shown = this.rows.length;
-      const which = shown < total ? `${RP.number(shown)} of ${RP.count(total, "request")}: running, next to go, last ended` : RP.count(total, "request");
+      this.allButton.hidden = !many;
+      this.wider.disabled = this.zoom === 1;
+      this.closer.disabled = this.zoom === CLOSEST;
+      const { sources } = this.player.replay.segments;
+      for (const source of ["forced", "jumped"]) this.legend.marks[source].hidden = !sources.has(source);
+      const some = this.all ? `from the ${RP.number((this.rows[0] || 0) + 1)}. on` : "running, next to go, last ended";
+      const which = shown < total ? `${RP.number(shown)} of ${RP.count(total, "request")}: ${some}` : RP.count(total, "request");
       const clock = this.bySteps ? "steps" : RP.clockWords(this.player.trace.header);
-      this.panel.note.textContent = `${which} · ${clock}`;
+      this.panel.note.textContent = `${which} · ${clock}${this.zoom > 1 ? ` · ${this.zoom}× closer` : ""}`;
       this.surface.canvas.setAttribute("aria-label", `Lanes of ${which}. The table shows the same.`);
     }
   }
+
   RP.Lanes = Lanes;
 })(globalThis.RadixPlayer);

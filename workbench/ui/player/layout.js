@@ -17,6 +17,7 @@
     constructor() {
       this.n = 0;
       this.capacity = 0;
+      this.moment = 0;
     }
 
     grow(slots) {
@@ -43,6 +44,8 @@
       this.measure(state, 0);
       if (this.n <= SMALL) this.widen(state, least);
       this.position();
+      /** Rises with each run, so that what was derived from one can be kept. */
+      this.moment++;
       return this;
     }
 

@@ -21,6 +21,9 @@
   /** The run's eviction policy, "" where its header does not say. */
   RP.evictionOf = (trace) => (trace.header.config || {}).eviction || "";
 
+  /** Whether the policy is one that can be marked. */
+  RP.knowsEviction = (trace) => RP.evictionOf(trace) in POLICIES;
+
   /** Slot of the leaf that goes next: childless, unlocked, unpinned, smallest key. -1: none, or not known. */
   RP.nextToGo = (state) => {
     const policy = POLICIES[RP.evictionOf(state.trace)];

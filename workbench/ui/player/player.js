@@ -9,9 +9,13 @@
  *     p.addTexts({ 318: " the" })         // token texts that came after the header (live)
  *     p.follow(true)                      // stay at the newest event
  *     p.seek(seq); p.step(+1); p.select({ node: 9 } | { request: "R1" } | null)
- *     p.state()                           // { run, seq, events, selection, following, playing }
+ *     p.setView("icicle" | "tree" | "table")
+ *     p.play(+1 | -1 | 0, speed)          // forwards, backwards, stop; 0.5 to 16 times
+ *     p.setGhost({ label, points: [[t, share], ...] } | null)  // another arm's line: seconds, 0 to 1
+ *     p.setWhy(async (seq, selection) => answer | null)        // its shape: whypanel.js
+ *     p.state()                           // { run, seq, events, selection, view, following, playing }
  *     p.digest()                          // hash of the folded state at the cursor
- *     p.on("ready" | "seek" | "select" | "follow", fn)
+ *     p.on("ready" | "seek" | "select" | "view" | "follow", fn)
  *     p.slot("top" | "side")              // empty elements for the host
  *     p.setTheme(theme); p.destroy()
  *
@@ -21,9 +25,6 @@
 (function (RP) {
   "use strict";
 
-  const FULL = { height: 292, pool: 56, lanes: 7 };
-  const PHONE = { height: 290, pool: 56, lanes: 4 };
-  const COMPACT = { height: 232, pool: 32, lanes: 5 };
   /** The digest costs a walk over all tokens: it waits until the cursor rests, in milliseconds. */
   const REST = 120;
 
@@ -39,87 +40,37 @@
       this.root = RP.el("div", { class: "radix-player", tabindex: "-1", "data-ready": "false" });
       if (options.compact) this.root.classList.add("rp-compact");
       element.replaceChildren(this.root);
-      this.trace = new RP.Trace({});
-      this.replay = new RP.Replay(this.trace);
+      this.take(new RP.Trace({}));
       this.setTheme(options.theme || "auto");
-      this.build(options.compact ? COMPACT : element.clientWidth < 600 ? PHONE : FULL);
+      Object.assign(this, RP.buildScreen(this, element.clientWidth));
       this.stopKeys = RP.listenKeys(options.keys === "page" ? document : this.root, this);
       this.stopTheme = RP.watchTheme(this.root, () => this.setTheme(this.themeName));
       this.moveTo(-1);
     }
 
-    build(size) {
-      this.head = RP.el("header", { class: "rp-title", hidden: "" });
-      this.slots = { top: RP.el("div", { class: "rp-slot" }), side: RP.el("div", { class: "rp-slot" }) };
-      this.icicle = new RP.Icicle(this, size);
-      this.pool = new RP.Pool(this, size);
-      this.lanes = new RP.Lanes(this, size);
-      this.timeline = new RP.Timeline(this);
-      this.scrubber = new RP.Scrubber(this);
-      this.why = new RP.Why(this);
-      this.eviction = new RP.LastEviction(this);
-      this.selected = new RP.Selection(this);
-      this.twins = [
-        this.twin(this.icicle, "tree", this.treeTable()),
-        this.twin(this.pool, "pages", { make: () => RP.poolTable(this) }),
-        this.twin(this.lanes, "requests", { make: () => RP.requestTable(this) }),
-        this.twin(this.timeline, "events", { make: () => RP.eventTable(this) }),
-      ];
-      this.root.append(
-        this.head,
-        this.slots.top,
-        RP.el(
-          "div",
-          { class: "rp-main" },
-          RP.el("div", { class: "rp-col" }, ...[this.icicle, this.pool, this.lanes, this.timeline].map((p) => p.panel.root), this.scrubber.root),
-          RP.el("div", { class: "rp-col rp-side" }, ...[this.why, this.eviction, this.selected].map((p) => p.panel.root), this.slots.side),
-        ),
-      );
-    }
-
-    /** The tree's twin keeps its rows' focus, so it is filled and not made anew. */
-    treeTable() {
-      const grid = new RP.TreeGrid(this);
-      return {
-        make: () => {
-          grid.draw(this.now, this.icicle.layout);
-          return grid.root;
-        },
-      };
-    }
-
-    /** A picture and its table; only the one that is shown is drawn. */
-    twin(view, what, table) {
-      const twin = { shown: false, table, holder: RP.el("div", { hidden: "" }), view };
-      view.panel.body.prepend(twin.holder);
-      view.panel.tools.append(
-        RP.twinSwitch(what, (shown) => {
-          twin.shown = shown;
-          twin.holder.hidden = !shown;
-          view.frame.hidden = shown;
-          this.redraw();
-        }),
-      );
-      return twin;
-    }
-
     // --- the trace
 
     async load(source) {
-      if (source.packed) this.trace = await RP.unpack(source.packed);
-      else if (source.jsonl) this.trace = RP.parseJsonl(source.jsonl);
+      if (source.packed) this.take(await RP.unpack(source.packed));
+      else if (source.jsonl) this.take(RP.parseJsonl(source.jsonl));
       else {
-        this.trace = new RP.Trace(typeof source.header === "string" ? JSON.parse(source.header) : source.header);
-        for (const event of asEvents(source.events)) this.trace.push(event);
+        const trace = new RP.Trace(typeof source.header === "string" ? JSON.parse(source.header) : source.header);
+        for (const event of asEvents(source.events)) trace.push(event);
+        this.take(trace);
       }
       this.run = source.run || this.trace.header.scenario || "run";
-      this.replay = new RP.Replay(this.trace);
-      this.selection = null;
-      this.describe();
+      RP.describe(this);
       this.root.dataset.run = this.run;
       this.moveTo(this.following ? this.trace.length - 1 : Math.min(0, this.trace.length - 1));
       this.root.dataset.ready = "true";
       this.emit("ready");
+    }
+
+    take(trace) {
+      this.trace = trace;
+      this.replay = new RP.Replay(trace);
+      this.concerns = new RP.Concerns(trace);
+      this.selection = null;
     }
 
     append(events) {
@@ -139,21 +90,8 @@
 
     addTexts(texts) {
       Object.assign(this.trace.texts, texts);
-      this.icicle.texts.clear();
+      this.tree.words.clear();
       this.redraw();
-    }
-
-    /** Title, where the run was made, and that it is a recording. */
-    describe() {
-      const { title, note, recorded } = this.options;
-      const h = this.trace.header;
-      const made = [h.model, h.device, h.dtype].filter(Boolean).join(" · ") || h.executor;
-      this.head.hidden = !title;
-      this.head.replaceChildren(
-        RP.el("h1", { text: title || "" }),
-        ...[made, RP.clockWords(h), recorded ? "recorded run" : null].filter(Boolean).map((text) => RP.el("span", { class: "rp-chip", text })),
-        RP.el("p", { class: "rp-lead", text: note || "" }),
-      );
     }
 
     // --- the position
@@ -189,15 +127,56 @@
       this.emit("follow");
     }
 
+    /** Select a node or a request; null clears. */
     select(selection) {
       this.selection = selection;
       this.redraw();
       this.emit("select");
     }
 
+    /** The events that concern the selection, as a `Growing`. */
+    get chosenEvents() {
+      return this.concerns.of(this.selection);
+    }
+
+    /** What belongs to the selection at the cursor; see selection.js. */
+    get lit() {
+      const { litFor: had, selection, seq } = this;
+      if (!had || had.selection !== selection || had.seq !== seq || had.now !== this.now || had.layout.moment !== had.moment) this.litFor = this.light();
+      return this.litFor.lit;
+    }
+
+    light() {
+      const { selection, seq, now } = this;
+      const { layout } = this.tree.icicle;
+      const list = this.chosenEvents;
+      return { selection, seq, now, layout, moment: layout.moment, lit: RP.lit(now, layout, selection, list.a.subarray(0, list.n)) };
+    }
+
+    setView(view) {
+      this.tree.setView(view);
+      this.redraw();
+      this.emit("view");
+    }
+
+    play(direction, speed = this.scrubber.speed) {
+      this.scrubber.setSpeed(speed);
+      this.scrubber.toggle(direction !== 0, direction || 1);
+    }
+
+    setGhost(ghost) {
+      this.timeline.setGhost(ghost);
+      this.redraw();
+    }
+
+    setWhy(fn) {
+      this.why.setAsk(fn);
+      this.redraw();
+    }
+
     state() {
       const { run, seq, selection, following } = this;
-      return { run, seq, events: this.trace.length, selection, following, playing: this.scrubber.playing };
+      return { run, seq, events: this.trace.length, selection, view: this.tree.view, following, playing: this.scrubber.playing };
     }
 
     digest() {
@@ -241,11 +220,12 @@
       const state = this.now;
       const { stale: fresh, dirty } = this;
       this.stale = this.dirty = false;
-      if (fresh) this.icicle.take(state, now);
-      const moving = this.icicle.draw(now, elapsed);
+      if (fresh) this.tree.take(state, now);
+      const moving = this.tree.draw(now, elapsed);
       if (!dirty) return moving;
-      for (const view of [this.pool, this.lanes, this.timeline, this.scrubber, this.why, this.eviction, this.selected]) view.draw(state);
-      for (const twin of this.twins) if (twin.shown) twin.holder.replaceChildren(twin.table.make());
+      this.tree.drawTable();
+      for (const view of this.views) view.draw(state);
+      for (const twin of this.twins) if (twin.shown) twin.holder.replaceChildren(twin.make());
       if (fresh) this.restDigest();
       return moving;
     }
@@ -263,7 +243,7 @@
       if (name === "auto") delete this.root.dataset.theme;
       else if (this.root.dataset.theme !== name) this.root.dataset.theme = name;
       this.theme = RP.readTheme(this.root);
-      if (this.icicle) this.redraw();
+      if (this.tree) this.redraw();
     }
 
     // --- the host
@@ -287,7 +267,8 @@
       clearTimeout(this.digestTimer);
       this.stopKeys();
       this.stopTheme();
-      for (const view of [this.icicle, this.pool, this.lanes, this.timeline]) view.surface.observer.disconnect();
+      this.why.destroy();
+      for (const { surface } of [this.tree.icicle, this.tree.graph, this.pool, this.lanes, this.timeline]) surface.observer.disconnect();
       this.root.remove();
     }
   }

@@ -9,7 +9,9 @@
   const PRIVATE = 3;
   /** Cell sizes in pixels, gap included: the largest that gives each page a cell of its own. */
   const SIZES = [16, 13, 10, 8];
-  const STATES = ["free", "cached", "locked", "private"];
+  const STATES = ["free", "cached, can be evicted", "cached, locked", "private to a running request"];
+  /** Owners told of one cell. */
+  const OWNERS = 4;
 
   class Pool {
     constructor(player, options) {
@@ -20,9 +22,49 @@
       this.panel.body.append(this.frame);
       this.surface = new RP.Surface(this.frame, "page pool", () => player.redraw());
       this.panel.tools.append(
-        RP.legend([["locked", "tree, in use"], ["cached", "tree, can go"], ["private", "running request"], ["free", "free"]]),
+        RP.legend([["locked", "cached, locked"], ["cached", "cached, can go"], ["private", "private"], ["free", "free"], ["chosen", "selected"]]),
       );
       this.count = new Int32Array(4);
+      this.grid = { cell: SIZES[0], columns: 1, per: 1 };
+      this.tip = new RP.Tip(this.frame, this.surface);
+      this.tip.watch((event) => this.told(this.pagesAt(event)));
+      this.surface.canvas.addEventListener("click", (event) => player.select(this.ownerOf(this.pagesAt(event))));
+    }
+
+    /** [first page, one after the last] of the cell under the pointer; null beside the cells. */
+    pagesAt(event) {
+      const { cell, columns, per } = this.grid;
+      const [x, y] = this.surface.point(event);
+      const column = Math.floor(x / cell);
+      const from = (Math.floor(y / cell) * columns + column) * per;
+      const { pages } = this.player.now;
+      return column < columns && from >= 0 && from < pages ? [from, Math.min(pages, from + per)] : null;
+    }
+
+    /** The selection that a cell stands for: whoever owns its first page that is not free. */
+    ownerOf(cell) {
+      const { now, trace } = this.player;
+      for (let page = cell ? cell[0] : 0; cell && page < cell[1]; page++) {
+        const code = now.owner.get(page);
+        if (code) return code & 1 ? { request: trace.requests[code >> 1].name } : { node: code >> 1 };
+      }
+      return null;
+    }
+
+    /** What a pointer over a cell reads: its pages and who owns them. */
+    told(cell) {
+      if (!cell) return null;
+      const state = this.player.now;
+      const held = new Map();
+      for (let page = cell[0]; page < cell[1]; page++) held.set(state.owner.get(page), (held.get(state.owner.get(page)) || 0) + 1);
+      const many = cell[1] - cell[0] > 1;
+      const lines = [...held].slice(0, OWNERS).map(([code, pages]) => {
+        const kind = STATES[this.stateOf(state, code)];
+        const who = code === 0 ? "" : code & 1 ? RP.requestName(state.trace, code >> 1) : RP.nodeName(state, code >> 1);
+        return `${many ? `${RP.count(pages, "page")}: ` : ""}${[who, kind].filter(Boolean).join(", ")}`;
+      });
+      if (held.size > OWNERS) lines.push(`and ${RP.number(held.size - OWNERS)} more owners`);
+      return { head: many ? `pages ${RP.number(cell[0])} to ${RP.number(cell[1] - 1)}` : `page ${RP.number(cell[0])}`, lines };
     }
 
     /** One of the four states, from an owner's code. */
@@ -43,7 +85,8 @@
       const cells = Math.ceil(state.pages / per);
       const rows = Math.max(1, Math.ceil(cells / columns));
       const ctx = surface.begin(rows * cell + 2);
-      const selected = this.selectedPages(state);
+      this.grid = { cell, columns, per };
+      const selected = player.lit.pages.size ? player.lit.pages : null;
       this.count.fill(0);
       let [code, kind] = [0, FREE];
       const inside = new Int32Array(4);
@@ -86,17 +129,6 @@
         else if (kind === LOCKED) ctx.fillRect(x + size / 2 - 1.5, y + size / 2 - 1.5, 3, 3);
         else if (kind === FREE) ctx.fillRect(x + 2, y + 2, size - 4, size - 4);
       }
-    }
-
-    selectedPages(state) {
-      const selection = this.player.selection;
-      if (!selection) return null;
-      if (selection.node) {
-        const slot = state.slotOfNode.get(selection.node) - 1;
-        return slot >= 0 ? new Set(state.nodePages.get(slot)) : null;
-      }
-      const number = state.trace.requestNumber(selection.request);
-      return number < state.requestCount ? new Set(state.requestPages.get(number).values()) : null;
     }
 
     tell(state, per) {

@@ -1,80 +1,113 @@
-/** Play, step, jump, and the range input that moves through the run. */
+/** Play forwards and backwards, step, jump, and the range input that moves through the run. */
 (function (RP) {
   "use strict";
 
-  /** Events a second when playing: the whole run in about half a minute, but never a blur nor a crawl. */
-  const speedFor = (n) => Math.max(4, Math.min(400, n / 30));
+  /** Events a second at 1x: the whole run in about half a minute, but never a blur nor a crawl. */
+  const paceFor = (n) => Math.max(4, Math.min(400, n / 30));
+  const SPEEDS = [0.5, 1, 2, 4, 8, 16];
 
-  /** [sort of mark, words, key]. */
+  /** [sort of mark, words, key]; "selection" is any event of what is selected. */
   const JUMPS = [
     ["eviction", "eviction", "e"],
     ["miss", "miss", "m"],
+    ["retract", "retract", "r"],
     ["schedule", "schedule", "s"],
+    ["selection", "of selection", "n"],
   ];
 
   class Scrubber {
     constructor(player) {
       this.player = player;
       this.playing = false;
+      /** 1 forwards, -1 backwards. */
+      this.direction = 1;
+      this.speed = 1;
       this.debt = 0;
       const button = (text, label, act, more = {}) =>
         RP.el("button", { type: "button", text, "aria-label": label, title: label, on: { click: act }, ...more });
       this.play = button("▶ play", "play (space)", () => this.toggle(), { class: "rp-go" });
+      this.rewind = button("◀◀", "play backwards (Shift+space)", () => this.toggle(undefined, -1));
       this.range = RP.el("input", {
         type: "range", min: "0", max: "0", step: "1", value: "0", class: "rp-range", "aria-label": "event",
         on: { input: () => player.seek(+this.range.value) },
       });
+      this.pace = RP.el(
+        "select",
+        { class: "rp-speed", "aria-label": "speed", title: "speed", on: { change: () => this.setSpeed(+this.pace.value) } },
+        ...SPEEDS.map((speed) => RP.el("option", { value: speed, text: `${speed}×`, selected: speed === 1 ? "" : null })),
+      );
       this.place = RP.el("output", { class: "rp-place" });
-      const jumps = JUMPS.map(([sort, words, key]) =>
+      this.jumps = JUMPS.map(([sort, words, key]) =>
         RP.el(
           "span",
           { class: "rp-jump", role: "group", "aria-label": words },
-          button("‹", `previous ${words} (Shift+${key.toUpperCase()})`, () => this.jump(sort, -1)),
+          button("‹", `previous ${told(words)} (Shift+${key.toUpperCase()})`, () => this.jump(sort, -1)),
           RP.el("span", { text: words }),
-          button("›", `next ${words} (${key})`, () => this.jump(sort, 1)),
+          button("›", `next ${told(words)} (${key})`, () => this.jump(sort, 1)),
         ),
       );
       this.root = RP.el(
         "div",
         { class: "rp-scrubber" },
-        RP.el("div", { class: "rp-row" }, this.play, button("◀", "one event back (left arrow)", () => player.step(-1)),
-          button("▶", "one event on (right arrow)", () => player.step(1)), this.range),
-        RP.el("div", { class: "rp-row rp-jumps" }, ...jumps, this.place),
+        RP.el("div", { class: "rp-row" }, this.rewind, this.play, button("◀", "one event back (left arrow)", () => player.step(-1)),
+          button("▶", "one event on (right arrow)", () => player.step(1)), this.range, this.pace),
+        RP.el("div", { class: "rp-row rp-jumps" }, ...this.jumps, this.place),
       );
     }
 
-    toggle(on = !this.playing) {
+    setSpeed(speed) {
+      this.speed = speed;
+      this.pace.value = String(speed);
+    }
+
+    /** Start or stop playing; without `on`, stop if that is what plays already, else go that way. */
+    toggle(on, direction = 1) {
       const { player } = this;
-      if (on && player.seq >= player.trace.length - 1) player.seek(0);
-      this.playing = on;
+      const start = on ?? !(this.playing && this.direction === direction);
+      const last = player.trace.length - 1;
+      if (start) {
+        if (player.following) player.follow(false);
+        if (direction > 0 && player.seq >= last) player.moveTo(Math.min(0, last));
+        if (direction < 0 && player.seq <= 0) player.moveTo(last);
+      }
+      this.direction = direction;
+      this.playing = start;
       this.debt = 0;
-      this.play.textContent = on ? "❚❚ pause" : "▶ play";
-      this.play.setAttribute("aria-label", on ? "pause (space)" : "play (space)");
+      const forwards = start && direction > 0;
+      const backwards = start && direction < 0;
+      this.play.textContent = forwards ? "❚❚ pause" : "▶ play";
+      this.play.setAttribute("aria-label", forwards ? "pause (space)" : "play (space)");
+      this.rewind.textContent = backwards ? "❚❚" : "◀◀";
+      this.rewind.setAttribute("aria-label", backwards ? "pause (space)" : "play backwards (Shift+space)");
       player.redraw();
     }
 
     /** Called for each frame while playing. */
     advance(elapsed) {
       const { player } = this;
-      this.debt += (Math.min(elapsed, 100) / 1000) * speedFor(player.trace.length);
+      this.debt += (Math.min(elapsed, 100) / 1000) * this.speed * paceFor(player.trace.length);
       const events = Math.floor(this.debt);
       this.debt -= events;
-      if (events) player.moveTo(Math.min(player.trace.length - 1, player.seq + events));
-      if (player.seq >= player.trace.length - 1) this.toggle(false);
+      const last = player.trace.length - 1;
+      if (events) player.moveTo(Math.max(0, Math.min(last, player.seq + this.direction * events)));
+      if (this.direction > 0 ? player.seq >= last : player.seq <= 0) this.toggle(false);
     }
 
     jump(sort, direction) {
       const { player } = this;
-      const seq = player.replay.marks.next(sort, player.seq, direction);
+      const list = sort === "selection" ? player.chosenEvents : player.replay.marks[sort];
+      const seq = RP.nearest(list, player.seq, direction);
       if (seq !== null) player.seek(seq);
-      else player.why.say(`There is no ${direction > 0 ? "later" : "earlier"} ${sort}.`);
+      else if (sort === "selection" && !player.selection) player.why.say("Nothing is selected.");
+      else player.why.say(`There is no ${direction > 0 ? "later" : "earlier"} ${told(JUMPS.find(([name]) => name === sort)[1])}.`);
     }
 
     draw(state) {
-      const { trace } = this.player;
+      const { trace, selection } = this.player;
       const last = Math.max(0, trace.length - 1);
       this.range.max = String(last);
       this.range.value = String(Math.max(0, state.seq));
+      this.jumps[JUMPS.length - 1].hidden = !selection;
       const seq = Math.max(0, state.seq);
       const words = trace.length
         ? `event ${RP.number(seq)} of ${RP.number(last)} · step ${RP.number(trace.step.a[seq])} · ${RP.seconds(trace.t.a[seq])}`
@@ -83,6 +116,10 @@
       this.range.setAttribute("aria-valuetext", words);
     }
   }
+
+  const told = (words) => (words.startsWith("of ") ? `event ${words}` : words);
+
   RP.Scrubber = Scrubber;
   RP.JUMPS = JUMPS;
+  RP.SPEEDS = SPEEDS;
 })(globalThis.RadixPlayer);

@@ -7,18 +7,18 @@
   const AROUND = 40;
   const MOST = 300;
 
-  /** A table. Columns: [heading, unit or "", alignment]; rows: {cells, current, pick}. */
+  /** A table. Columns: [heading, unit or "", alignment]; rows: {cells, current, pick, picks}: a press on cell `picks` picks. */
   RP.table = (caption, columns, rows) => {
     const head = RP.el("tr", {}, ...columns.map(([name, right]) => RP.el("th", { scope: "col", class: right ? "rp-num" : null, text: name })));
-    const body = rows.map(({ cells, current, pick }) => {
+    const body = rows.map(({ cells, current, pick, picks = 0 }) => {
       const tr = RP.el(
         "tr",
         { "aria-current": current ? "true" : null },
         ...cells.map((text, i) => RP.el("td", { class: columns[i][1] ? "rp-num" : null, text: String(text) })),
       );
       if (pick) {
-        const first = tr.firstChild;
-        first.replaceChildren(RP.el("button", { type: "button", class: "rp-link", text: first.textContent, on: { click: pick } }));
+        const cell = tr.children[picks];
+        cell.replaceChildren(RP.el("button", { type: "button", class: "rp-link", text: cell.textContent, on: { click: pick } }));
       }
       return tr;
     });
@@ -47,7 +47,7 @@
 
   /** Requests that have arrived, newest first. */
   RP.requestTable = (player) => {
-    const { trace, state } = player;
+    const { trace, now: state } = player;
     const rows = [];
     const none = (v) => (v < 0 ? "–" : RP.number(v));
     for (let i = state.requestCount - 1; i >= 0 && rows.length < MOST; i--) {
@@ -70,7 +70,7 @@
 
   /** The pool's pages by owner. */
   RP.poolTable = (player) => {
-    const { state } = player;
+    const { now: state } = player;
     const held = new Map();
     for (let page = 0; page < state.pages; page++) {
       const code = state.owner.get(page);

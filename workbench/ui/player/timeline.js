@@ -1,9 +1,10 @@
-/** The whole run at a glance: pool fill, hit rate so far, evictions and retractions, the cursor. */
+/** The whole run at a glance: curves and marks, the events of the selection, the cursor. */
 (function (RP) {
   "use strict";
 
-  const HEIGHT = 74;
-  const TOP = 16;
+  const HEIGHT = 84;
+  /** The selection's events stand under the curves. */
+  const CHOSEN = 9;
 
   class Timeline {
     constructor(player) {
@@ -12,12 +13,15 @@
       this.frame = RP.el("div", { class: "rp-frame" });
       this.panel.body.append(this.frame);
       this.surface = new RP.Surface(this.frame, "timeline", () => player.redraw());
-      this.panel.tools.append(
-        RP.legend([["fill-tree", "pages in the tree"], ["fill-private", "of running requests"], ["rate", "hit rate so far"],
-          ["evict", "▼ eviction"], ["retract", "◆ sent back"]]),
-      );
+      this.legend = RP.legend([
+        ["fill-tree", "pages in the tree"], ["fill-private", "of running requests"], ["rate", "hit rate so far"],
+        ["recent", `of the last ${RP.Marks.WINDOW} admissions`], ["ghost", ""], ["evict", "▼ eviction"], ["retract", "◆ sent back"],
+        ["mine", "selected"],
+      ]);
+      this.panel.tools.append(this.legend);
       this.back = document.createElement("canvas");
       this.known = "";
+      this.setGhost(null);
       const seek = (event) => player.seek(Math.round((this.surface.point(event)[0] / this.surface.width) * (player.trace.length - 1)));
       const canvas = this.surface.canvas;
       canvas.addEventListener("pointerdown", (event) => {
@@ -27,6 +31,14 @@
       canvas.addEventListener("pointermove", (event) => {
         if (canvas.hasPointerCapture(event.pointerId)) seek(event);
       });
+    }
+
+    /** @param {?{label: string, points: number[][]}} ghost [seconds, share 0 to 1] each, times rising. */
+    setGhost(ghost) {
+      this.ghost = ghost && ghost.points.length ? ghost : null;
+      this.known = "";
+      this.legend.marks.ghost.hidden = !this.ghost;
+      if (this.ghost) this.legend.marks.ghost.lastChild.textContent = ghost.label;
     }
 
     draw(state) {
@@ -39,79 +51,48 @@
         this.paintBack(n);
       }
       ctx.drawImage(this.back, 0, 0, surface.width, HEIGHT);
+      this.paintChosen(ctx, n);
       const x = n > 1 ? (Math.max(0, state.seq) / (n - 1)) * surface.width : 0;
       ctx.fillStyle = player.theme.ink;
       ctx.fillRect(Math.max(0, Math.min(surface.width - 2, x - 1)), 0, 2, HEIGHT);
       this.tell(state);
     }
 
-    /** The curves change only when the trace grows: drawn once, a column a pixel. */
     paintBack(n) {
       const { width, ratio } = this.surface;
-      const { theme, replay } = this.player;
-      const { marks } = replay;
       this.back.width = Math.round(width * ratio);
       this.back.height = Math.round(HEIGHT * ratio);
       const ctx = this.back.getContext("2d");
       ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-      const pages = Math.max(1, replay.head.pages);
-      const room = HEIGHT - TOP - 1;
-      const at = (x) => Math.min(n - 1, Math.round((x / Math.max(1, width - 1)) * (n - 1)));
-      for (let x = 0; x < width && n; x++) {
-        const i = at(x);
-        const tree = (room * marks.cached.a[i]) / pages;
-        const own = (room * marks.private.a[i]) / pages;
-        ctx.globalAlpha = 0.28;
-        ctx.fillStyle = theme.cached;
-        ctx.fillRect(x, HEIGHT - tree, 1, tree);
-        ctx.globalAlpha = 0.6;
-        ctx.fillStyle = theme.computed;
-        ctx.fillRect(x, HEIGHT - tree - own, 1, own);
-      }
-      ctx.globalAlpha = 1;
-      ctx.strokeStyle = theme.accent;
-      ctx.lineWidth = 2;
-      ctx.beginPath();
-      for (let x = 0; x < width && n; x++) {
-        const i = at(x);
-        const rate = marks.prompts.a[i] ? marks.hits.a[i] / marks.prompts.a[i] : 0;
-        ctx.lineTo(x, HEIGHT - 1 - room * rate);
-      }
-      ctx.stroke();
-      ctx.strokeStyle = theme.line;
-      ctx.lineWidth = 1;
-      ctx.strokeRect(0.5, TOP - 0.5, width - 1, room + 1);
-      this.paintMarks(ctx, marks.eviction, n, theme.evict, (x) => {
-        ctx.moveTo(x - 4, 3);
-        ctx.lineTo(x + 4, 3);
-        ctx.lineTo(x, 11);
-      });
-      this.paintMarks(ctx, marks.retraction, n, theme.recomputed, (x) => {
-        ctx.moveTo(x, 2);
-        ctx.lineTo(x + 4, 7);
-        ctx.lineTo(x, 12);
-        ctx.lineTo(x - 4, 7);
-      });
+      new RP.Curves(ctx, this.player, { width, bottom: HEIGHT - CHOSEN - 2, n }).paint(this.ghost);
     }
 
-    /** One mark a place: neighbours closer than five pixels are one. */
-    paintMarks(ctx, list, n, colour, shape) {
-      ctx.fillStyle = colour;
-      ctx.beginPath();
-      let last = -Infinity;
+    /** A stroke for each event of the selection, at most one a pixel. */
+    paintChosen(ctx, n) {
+      const list = this.player.chosenEvents;
+      ctx.fillStyle = this.player.theme.ink;
+      let last = -1;
       for (let i = 0; i < list.n; i++) {
-        const x = (list.a[i] / Math.max(1, n - 1)) * this.surface.width;
-        if (x - last < 5) continue;
+        const x = Math.round((list.a[i] / Math.max(1, n - 1)) * (this.surface.width - 2));
+        if (x > last) ctx.fillRect(x, HEIGHT - CHOSEN, 1.5, CHOSEN);
         last = x;
-        shape(x);
       }
-      ctx.fill();
     }
 
     tell(state) {
+      const { player } = this;
+      const { marks } = player.replay;
       const used = state.cachedPages + state.privatePages;
       const rate = RP.percent(state.total("cached_tokens"), state.total("prompt_tokens"));
-      const words = `${RP.number(used)} of ${RP.count(state.pages, "page")} in use · hit rate ${rate} · ${RP.count(state.total("evictions"), "eviction")}`;
+      const recent = state.seq < 0 ? NaN : marks.recent.a[state.seq];
+      const lately = Number.isNaN(recent) ? "" : `, lately ${Math.round(100 * recent)} %`;
+      const end = player.trace.length ? player.trace.t.a[player.trace.length - 1] : 0;
+      const last = this.ghost ? this.ghost.points[this.ghost.points.length - 1][0] : 0;
+      const longer = last > end ? ` · ${this.ghost.label} goes on to ${RP.seconds(last)}` : "";
+      this.legend.marks.mine.hidden = !player.selection;
+      const words =
+        `${RP.number(used)} of ${RP.count(state.pages, "page")} in use · hit rate ${rate}${lately}` +
+        ` · ${RP.count(state.total("evictions"), "eviction")}${longer}`;
       this.panel.note.textContent = words;
       this.surface.canvas.setAttribute("aria-label", `Timeline: ${words} at the cursor.`);
     }

@@ -111,7 +111,17 @@
     }
 
     prompt(number) {
-      return this.tables[this.kindIndex.get("request.arrived")].prompt.at(this.requests[number].row);
+      return this.arrival(number, "prompt");
+    }
+
+    /** A field of a request's arrival. */
+    arrival(number, field) {
+      return this.tables[this.kindIndex.get("request.arrived")][field].at(this.requests[number].row);
+    }
+
+    /** The number of a request's namespace. */
+    spaceOf(number) {
+      return this.namespace(this.arrival(number, "namespace"));
     }
 
     /** Token `i` of a request's prompt + output. */

@@ -34,10 +34,13 @@
     return out;
   };
 
-  /** One token, whitespace made visible. */
+  /** A token's text, whitespace made visible. */
+  RP.visible = (text) => text.replace(/ /g, "␣").replace(/\n/g, "↵") || "∅";
+
+  /** One token by its id. */
   RP.tokenMark = (trace, id) => {
     const text = trace.text(id);
-    return text === null ? String(id) : text.replace(/ /g, "␣").replace(/\n/g, "↵") || "∅";
+    return text === null ? String(id) : RP.visible(text);
   };
 
   /** On one line. */
@@ -45,8 +48,8 @@
 
   /** A request's own name: its label where it has one. */
   RP.requestName = (trace, number_) => {
-    const { name, row } = trace.requests[number_];
-    const label = trace.tables[trace.kindIndex.get("request.arrived")].label.at(row);
+    const { name } = trace.requests[number_];
+    const label = trace.arrival(number_, "label");
     return label ? `${name} ${label}` : name;
   };
 

@@ -1,0 +1,76 @@
+/** Who waits, in the order in which the scheduler last looked at them, by what key, and what holds them. */
+(function (RP) {
+  "use strict";
+
+  const R = RP.R;
+  /** Rows shown; the rest is told as a number. */
+  const MOST = 12;
+  const UNITS = { pages: "page", budget: "token", "running cap": "request", chunk: "token" };
+
+  /** {number, key} of the waiting: the last order's head, then the others as they stand in the queue. */
+  const ordered = (state, event) => {
+    const keys = new Map();
+    if (event) event.head.forEach((name, i) => keys.set(state.trace.requestNumber(name), event.keys[i]));
+    const waiting = new Set(state.queue);
+    const head = [...keys.keys()].filter((number) => waiting.has(number));
+    const rest = state.queue.filter((number) => !keys.has(number));
+    return [...head, ...rest].map((number) => ({ number, key: keys.get(number) }));
+  };
+
+  class Queue {
+    constructor(player) {
+      this.player = player;
+      this.panel = RP.panel("queue", "Queue");
+      this.shown = "";
+    }
+
+    draw(state) {
+      const { trace, replay, selection } = this.player;
+      const waiting = state.queue.length;
+      this.panel.root.classList.toggle("rp-folded", !waiting);
+      this.panel.body.hidden = !waiting;
+      const seq = replay.marks.next("ordered", state.seq + 1, -1);
+      const event = seq === null ? null : trace.event(seq);
+      const policy = event ? event.policy : (trace.header.config || {}).policy;
+      this.panel.note.textContent = waiting
+        ? `${RP.count(waiting, "request")} waiting${policy ? ` · ${policy === "fcfs" ? "fcfs: in order of arrival" : policy}` : ""}${event && event.fell_back ? `, fell back: ${event.why}` : ""}`
+        : "nothing waits";
+      const rows = waiting ? ordered(state, event).slice(0, MOST).map((entry, i) => this.row(state, entry, i)) : [];
+      const key = JSON.stringify([rows.map((r) => r.cells), selection]);
+      if (key === this.shown) return;
+      this.shown = key;
+      const columns = [["", true], ["request"], ...(event ? [["key", true]] : []), ["tokens", true], ["held by"]];
+      const cells = rows.map((r) => ({ ...r, cells: event ? r.cells : r.cells.filter((_, i) => i !== 2) }));
+      const more = waiting > MOST ? [RP.el("p", { class: "rp-hint", text: `and ${RP.number(waiting - MOST)} more` })] : [];
+      this.panel.body.replaceChildren(RP.table("Waiting requests, next first", columns, cells), ...more);
+    }
+
+    row(state, { number, key }, i) {
+      const { player } = this;
+      const { trace } = player;
+      return {
+        cells: [
+          RP.number(i + 1), RP.requestName(trace, number), key === undefined ? "–" : RP.number(key),
+          RP.number(trace.prompt(number).length), this.held(state, number),
+        ],
+        current: player.lit.requests.has(number),
+        pick: () => player.select({ request: trace.requests[number].name }),
+        picks: 1,
+      };
+    }
+
+    /** The limit that last passed it over while it has been waiting this time, with its numbers. */
+    held(state, number) {
+      const { replay, trace } = this.player;
+      const { passed, parts } = replay.segments.lanes[number];
+      const since = parts.filter((part) => part.sort === "waiting" && part.from <= state.seq).pop();
+      const seq = passed.filter((at) => at <= state.seq).pop();
+      if (seq === undefined || !since || seq < since.from) return state.requestField(number, R.RETRACTIONS) ? "sent back" : "–";
+      const e = trace.event(seq);
+      const unit = UNITS[e.limit];
+      const numbers = unit ? `: needs ${RP.count(e.needed, unit)}, has ${RP.number(e.available)}` : e.behind ? `: ${e.behind}` : "";
+      return `${e.limit}${numbers}${e.overtaken ? `; overtaken by ${RP.count(e.overtaken, "token")}` : ""}`;
+    }
+  }
+  RP.Queue = Queue;
+})(globalThis.RadixPlayer);
