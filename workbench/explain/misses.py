@@ -178,20 +178,16 @@ def _unkept(look: _Lookup, other: str) -> str:
 def _inside(look: _Lookup) -> Reason:
     """What the tree itself says."""
     m, page = look.m, look.page
-    most = look.usable // page * page
     alike = max(m.raw_length, look.past.seen if _same_space(look) else 0)
-    if look.usable < page:
-        detail = [f"shared {number(alike)} < page {number(page)}"] if alike else []
-        text = f"it is shorter than a page ({count(look.size, 'token')}, page = {number(page)}, and the last token must run)"
-        return Reason(code="short", text=text, detail=detail)
-    if m.length == most and (page == 1 or m.raw_length == look.usable):
+    if m.raw_length == look.usable and look.size % page == 0:
+        text = "everything is known, and the last token must run"
         if m.raw_length > m.length:
             text = f"{number(m.raw_length)} matched, {number(m.length)} reusable because page = {page} and the last token must run"
-        else:
-            text = "everything is known, and the last token must run"
         return Reason(code="last token", text=text)
     if alike > m.length:
         return _cut(look, alike)
+    if look.usable < page:
+        return Reason(code="short", text=f"it is {_shortness(look)}")
     if m.raw_length == 0:
         return Reason(code="never seen", text="nothing that begins like it was stored (never seen)")
     other = stored_by(look.state, m)
@@ -217,6 +213,8 @@ def _cut(look: _Lookup, alike: int) -> Reason:
     m, page = look.m, look.page
     other = stored_by(look.state, m) if alike == m.raw_length else look.past.seen_by
     detail = [f"shared {number(alike)} < page {number(page)}"] if alike < page else []
+    if look.usable < page:
+        detail.append(f"It is {_shortness(look)}.")
     return Reason(
         code="page",
         text=f"{number(alike)} matched, {number(m.length)} reusable because page = {page}",
@@ -224,6 +222,10 @@ def _cut(look: _Lookup, alike: int) -> Reason:
         rows=look.against(other, alike),
         links=_where(look, other),
     )
+
+
+def _shortness(look: _Lookup) -> str:
+    return f"shorter than a page: {count(look.size, 'token')} and the last must run, page = {number(look.page)}"
 
 
 def _ended(look: _Lookup) -> Reason:
