@@ -170,7 +170,28 @@ def load(name_or_path: str, overrides: dict[str, Any] | None = None) -> Scenario
 def dump(scenario: Scenario) -> str:
     """The scenario as YAML, defaults left out."""
     data = scenario.model_dump(mode="json", exclude_defaults=True)
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
+    return yaml.dump(data, Dumper=_Readable, sort_keys=False, allow_unicode=True, width=100)
+
+
+def retuned(text: str, engine: dict[str, Any]) -> str:
+    """A scenario's text with some of its engine's keys changed. Raises ScenarioError."""
+    return dump(parse_text(text, {f"engine.{key}": value for key, value in engine.items()}))
+
+
+class _Readable(yaml.SafeDumper):
+    """Texts of several lines as blocks, lists of numbers in one line."""
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+
+def _list(dumper: yaml.SafeDumper, value: list[Any]) -> yaml.Node:
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=bool(value) and isinstance(value[0], int))
+
+
+_Readable.add_representer(str, _text)
+_Readable.add_representer(list, _list)
 
 
 def settings(pairs: list[str]) -> dict[str, Any]:

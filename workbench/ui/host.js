@@ -1,6 +1,6 @@
 /**
  * The player inside Gradio's page. The component's value is JSON text:
- * { kind: "recorded" | "live" | "empty", run, url, compare }. The server says which run; all else is drawn here.
+ * { kind: "recorded" | "uploaded" | "live" | "empty", run, url, compare }. The server says which run; all else is drawn here.
  */
 const RP = globalThis.RadixPlayer;
 const player = RP.mount(element.querySelector(".rw-player"), { theme: "auto", keys: "page" });
@@ -14,21 +14,22 @@ let shown = null;
 
 const facts = (header) => [header.model, header.device, header.dtype].filter(Boolean).join(" · ") || "scripted model";
 
-function tell(words, live) {
+function tell(words, live, value) {
   const header = player.trace.header;
   const clock = header.clock === "virtual" ? "simulated time" : "measured time";
   strip.replaceChildren(
     RP.el("b", { text: words, "data-live": String(live) }),
     document.createTextNode(` ${header.scenario || ""} · ${facts(header)} · ${clock}`),
+    ...(live ? [] : [" · ", RP.el("a", { href: `${value.url}.jsonl`, text: "save the trace" }), " · ", RP.el("a", { href: `${value.url}.html`, text: "save as one page" })]),
   );
 }
 
 async function showRecorded(value) {
-  const answer = await fetch(value.url);
+  const answer = await fetch(`${value.url}.jsonl`);
   if (!answer.ok) throw new Error(await answer.text());
   await player.load({ jsonl: await answer.text(), run: value.run });
   player.seek(player.trace.length - 1);
-  tell("Recorded run of the real engine:", false);
+  tell(value.kind === "recorded" ? "Recorded run of the real engine:" : "Opened trace:", false, value);
 }
 
 /** Events come as server-sent events; the stream is closed while nobody looks and resumed where it was. */
@@ -37,7 +38,7 @@ function watchLive(value) {
   let loaded = false;
   const open = () => {
     if (ended || source || document.hidden) return;
-    const stream = new EventSource(`${value.url}?since=${loaded ? player.trace.length : 0}`);
+    const stream = new EventSource(`${value.url}/events?since=${loaded ? player.trace.length : 0}`);
     source = stream;
     stream.addEventListener("header", async (message) => {
       if (loaded) return;
@@ -45,7 +46,7 @@ function watchLive(value) {
       player.following = true;
       await player.load({ header: message.data, events: [], run: value.run });
       player.follow(true);
-      tell("Live run:", true);
+      tell("Live run:", true, value);
     });
     stream.onmessage = (message) => {
       const batch = JSON.parse(message.data);
@@ -56,7 +57,7 @@ function watchLive(value) {
       ended = true;
       close();
       player.root.dataset.ended = "true";
-      if (loaded) tell("Run of just now:", false);
+      if (loaded) tell("Run of just now:", false, value);
     });
   };
   const close = () => {
@@ -85,7 +86,7 @@ async function show(text) {
   leave();
   leave = () => {};
   try {
-    if (value.kind === "recorded") await showRecorded(value);
+    if (value.kind === "recorded" || value.kind === "uploaded") await showRecorded(value);
     else if (value.kind === "live") leave = watchLive(value);
     else strip.replaceChildren("No run is shown yet. Choose a preset and press Run.");
   } catch (error) {

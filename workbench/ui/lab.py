@@ -1,4 +1,4 @@
-"""The first page: choose a preset, run it on the real engine, scrub through it, compare with the cache off."""
+"""The Lab: choose a preset, run or step it on the real engine, scrub through it, compare with the cache off."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -15,16 +16,21 @@ from workbench import scenario as scenarios
 from workbench.compare import lay_side_by_side
 from workbench.estimate import estimate
 from workbench.figures.ttft import ttft_pairs
-from workbench.ui import text
+from workbench.ui import asking, text
 from workbench.ui.compare_page import ComparePage
-from workbench.ui.runs import BusyError, Run
+from workbench.ui.runs import BusyError, Gate, Run
 from workbench.ui.worker import Worker
 
 OPENS_WITH = "handbook"
+OWN = "What about my own prefix and questions?"
 POLL = 0.15
 """Seconds between two looks at a run that the page waits for."""
 
 TEMPLATE = '<div class="rw-stage"><div class="rw-player"></div><section class="rw-compare" aria-label="First token, cache on against off"></section></div>'
+SAVE = """(text) => { const link = document.createElement('a'); link.href = URL.createObjectURL(new Blob([text], { type: 'text/yaml' }));
+link.download = 'scenario.yaml'; link.click(); URL.revokeObjectURL(link.href); }"""
+QUIET = {"queue": False, "show_progress": "hidden"}
+WAITS = {"concurrency_limit": None, "show_progress": "hidden"}
 
 
 class Lab:
@@ -35,22 +41,32 @@ class Lab:
         self.titles = presets.titles()
 
     def build(self) -> gr.Blocks:
-        """The Gradio page."""
+        """The Gradio page, and the pages beside it."""
+        opening = scenarios.load(OPENS_WITH)
         with gr.Blocks(title="Radix Workbench", analytics_enabled=False, fill_width=True) as page:
             gr.Navbar(visible=False)
             head = gr.HTML(text.header(self.worker.model, "lab"), elem_id="head", apply_default_css=False)
             base = gr.State(None)
             with gr.Row(elem_id="controls", equal_height=False):
-                names = list(self.titles)
                 opens = next(t for t, n in self.titles.items() if n == OPENS_WITH)
-                preset = gr.Dropdown(names, value=opens, label="What happens when…", elem_id="preset", scale=5, min_width=280)
-                cache = gr.Radio(["radix", "off"], value="radix", label="Cache", elem_id="cache", scale=1, min_width=150)
-                policy = gr.Radio(["fcfs", "lpm"], value="fcfs", label="Policy", elem_id="policy", scale=1, min_width=150)
-                pages = gr.Number(2048, label="Pool, tokens", elem_id="pages", precision=0, scale=1, min_width=110)
-                run = gr.Button("Run", variant="primary", elem_id="run", scale=1, min_width=90)
-                stop = gr.Button("Stop", elem_id="stop", interactive=False, scale=1, min_width=80)
-                off = gr.Button("Same traffic, cache off", elem_id="compare", interactive=False, scale=2, min_width=190)
+                preset = gr.Dropdown([*self.titles, OWN], value=opens, label="What happens when…", elem_id="preset", scale=5, min_width=270)
+                cache = gr.Radio(["radix", "off"], value="radix", label="Cache", elem_id="cache", scale=0, min_width=112)
+                policy = gr.Radio(["fcfs", "lpm"], value="fcfs", label="Policy", elem_id="policy", scale=0, min_width=112)
+                pages = gr.Number(opening.engine.pages, label="Pool, pages", elem_id="pages", precision=0, scale=0, min_width=90)
+                size = gr.Number(1, label="Page, tokens", elem_id="page-size", precision=0, scale=0, min_width=90)
+                run = gr.Button("Run", variant="primary", elem_id="run", scale=1, min_width=76)
+                step = gr.Button("Step", elem_id="step", scale=1, min_width=70)
+                stop = gr.Button("Stop", elem_id="stop", interactive=False, scale=1, min_width=70)
+                off = gr.Button("Same traffic, cache off", elem_id="compare", interactive=False, scale=2, min_width=180)
+            with gr.Row(visible=False, elem_id="own") as own:
+                prefix = gr.Textbox(asking.OWN_PREFIX, label="Shared prefix", lines=4, max_lines=8, elem_id="prefix", scale=3)
+                questions = gr.Textbox(asking.OWN_QUESTIONS, label="Questions, one a line", lines=4, max_lines=8, elem_id="questions", scale=2)
             note = gr.HTML(elem_id="note", apply_default_css=False)
+            with gr.Accordion("Scenario: see, edit, paste, save or open one", open=False, elem_id="folded"):
+                yaml = gr.Textbox(scenarios.dump(opening), show_label=False, lines=12, max_lines=24, elem_id="yaml", container=False)
+                with gr.Row():
+                    upload = gr.UploadButton("Open a scenario or a recorded trace", file_types=[".yaml", ".yml", ".jsonl"], elem_id="upload", scale=0, min_width=260)
+                    save = gr.Button("Save the scenario", elem_id="save", scale=0, min_width=160)
             said = gr.HTML(text.message(""), elem_id="said", apply_default_css=False)
             player = gr.HTML(
                 self._recorded(OPENS_WITH), elem_id="player", html_template=TEMPLATE,
@@ -59,118 +75,175 @@ class Lab:
             )  # fmt: skip
             timer = gr.Timer(0.7)
 
-            knobs = [preset, cache, policy, pages]
-            page.load(self.describe, knobs, [note], queue=False, show_progress="hidden")
-            timer.tick(self.watch_model, knobs, [head, note, said, timer], queue=False, show_progress="hidden")
-            preset.input(self.choose, [preset], [cache, policy, pages, note, said, player, off, base], queue=False, show_progress="hidden")
-            for knob in (cache, policy, pages):
-                knob.change(self.describe, knobs, [note], queue=False, show_progress="hidden")
-            gr.on(
-                [run.click], self.run, knobs, [player, said, run, stop, off, base],
-                concurrency_limit=None, concurrency_id="run", show_progress="hidden",
-            )  # fmt: skip
-            stop.click(self.stop, [base], [said], queue=False, show_progress="hidden")
-            off.click(
-                self.compare, [base], [player, said, run, stop, off, base],
-                concurrency_limit=None, concurrency_id="compare", show_progress="hidden",
-            )  # fmt: skip
+            knobs = [cache, policy, pages, size]
+            after = [player, said, run, step, stop, off, base]
+            page.load(self.describe, [yaml], [note], **QUIET)
+            timer.tick(self.watch_model, [yaml], [head, note, said, timer], **QUIET)
+            preset.input(self.choose, [preset, prefix, questions], [own, yaml, *knobs, note, *after], **QUIET)
+            for box in (prefix, questions):
+                box.input(self.own, [prefix, questions], [yaml, note], **QUIET)
+            for knob in knobs:
+                knob.input(self.turn, [yaml, *knobs], [yaml, note], **QUIET)
+            yaml.input(self.retyped, [yaml], [note, *knobs], **QUIET)
+            upload.upload(self.open_file, [upload], [yaml, note, *knobs, *after], **QUIET)
+            save.click(None, [yaml], None, js=SAVE)
+            run.click(self.run, [yaml, base], after, concurrency_id="run", **WAITS)
+            step.click(self.step, [yaml, base], after, concurrency_id="step", **WAITS)
+            stop.click(self.stop, [base], [said], **QUIET)
+            off.click(self.compare, [base], after, concurrency_id="compare", **WAITS)
         with page.route("Compare", "/compare", show_in_navbar=False):
             gr.Navbar(visible=False)
             ComparePage(self.worker).build()
         return page
 
-    # --- what the controls do ------------------------------------------------------------------
+    # --- the scenario --------------------------------------------------------------------------
 
-    def scenario(self, title: str, cache: str, policy: str, pages: float | None) -> scenarios.Scenario:
-        """The preset with the page's knobs set. Raises ScenarioError for values that cannot be."""
-        name = self.titles.get(title)
-        if name is None:
-            raise scenarios.ScenarioError("preset: choose one from the list")
-        if pages is None:
-            raise scenarios.ScenarioError("pool: give a number of tokens, 1 or more")
-        return scenarios.load(name, {"engine.cache": cache, "engine.policy": policy, "engine.pages": int(pages)})
-
-    def describe(self, *knobs: Any) -> str:
-        """The preset's note and what a run will take, or what is wrong with the knobs."""
+    def describe(self, yaml: str) -> str:
+        """The scenario's note and what a run will take, or what is wrong with it."""
         try:
-            scenario = self.scenario(*knobs)
+            scenario = asking.scenario_from_text(yaml, self.worker.model.name)
             model = self.worker.model
             return text.note(scenario, estimate(scenario, model.loaded, model.rates), model)
         except ValueError as error:
-            return text.message(str(error), "error")
+            return text.message(str(error), "error", "wrong")
 
-    def watch_model(self, *knobs: Any) -> tuple[Any, ...]:
-        """Tell how far the model is; stop asking once that is settled."""
-        model = self.worker.model
-        settled = model.status != "loading"
-        said = text.failure(model) if model.status == "failed" else gr.skip()
-        return text.header(model, "lab"), self.describe(*knobs) if settled else gr.skip(), said, gr.Timer(active=not settled)
-
-    def choose(self, title: str) -> tuple[Any, ...]:
-        """Another preset: its own knobs, and its recorded run where there is one."""
-        name = self.titles[title]
-        engine = scenarios.load(name).engine
-        knobs = (title, engine.cache, engine.policy, engine.pages)
-        shown = self._recorded(name) if presets.recorded_path(name) else gr.skip()
-        return (
-            engine.cache, engine.policy, engine.pages, self.describe(*knobs), text.message(""), shown,
-            gr.Button(interactive=False), None,
-        )  # fmt: skip
-
-    async def run(self, *knobs: Any) -> AsyncIterator[tuple[Any, ...]]:
-        """Run the preset; the player follows by itself, this waits for the end."""
-        running = (gr.Button(interactive=False), gr.Button(interactive=True), gr.Button(interactive=False))
-        idle = (gr.Button(interactive=True), gr.Button(interactive=False))
+    def turn(self, yaml: str, cache: str, policy: str, pages: float | None, size: float | None) -> tuple[Any, ...]:
+        """A knob was turned: the scenario's text follows; values that cannot be are said and kept out of a run."""
         try:
-            run = Run(self.scenario(*knobs))
-            self.worker.offer(run)
+            changed = {"cache": cache, "policy": policy, "pages": _whole("pages", pages), "page_size": _whole("page_size", size)}
+            again = scenarios.retuned(yaml, changed)
+        except ValueError as error:
+            return gr.skip(), text.message(str(error), "error", "wrong")
+        return again, self.describe(again)
+
+    def retyped(self, yaml: str) -> tuple[Any, ...]:
+        """The text was edited: the knobs follow where it can be read."""
+        try:
+            engine = asking.scenario_from_text(yaml, self.worker.model.name).engine
+        except ValueError:
+            return (self.describe(yaml), *[gr.skip()] * 4)
+        return self.describe(yaml), *_knobs(engine)
+
+    def own(self, prefix: str, questions: str) -> tuple[Any, ...]:
+        """A prefix and questions of one's own, as a scenario."""
+        try:
+            yaml = scenarios.dump(scenarios.parse(asking.own_scenario(prefix, questions)))
+        except ValueError as error:
+            return gr.skip(), text.message(str(error), "error", "wrong")
+        return yaml, self.describe(yaml)
+
+    def choose(self, title: str, prefix: str, questions: str) -> tuple[Any, ...]:
+        """Another preset: its own text and knobs, and its recorded run where there is one."""
+        if title == OWN:
+            yaml, note = self.own(prefix, questions)
+            name = None
+        else:
+            name = self.titles[title]
+            yaml = scenarios.dump(scenarios.load(name))
+            note = self.describe(yaml)
+        knobs = _knobs(scenarios.parse_text(yaml).engine) if isinstance(yaml, str) else [gr.skip()] * 4
+        shown = self._recorded(name) if name and self.worker.recorded(name) else gr.skip()
+        return (gr.Row(visible=title == OWN), yaml, *knobs, note, shown, text.message(""), *_buttons("idle"), None)
+
+    def open_file(self, path: str) -> tuple[Any, ...]:
+        """An uploaded scenario goes into the text; an uploaded trace is shown."""
+        keep = [gr.skip()] * 6
+        try:
+            if Path(path).suffix == ".jsonl":
+                run = Run.of_trace(asking.read_trace(path), "uploaded")
+                self.worker.runs.add(run)
+                return (*keep, _shown(run), text.message("Opened the trace; it is shown as it was recorded."), *_buttons("idle"), None)
+            yaml = asking.read_scenario(path)
+            engine = asking.scenario_from_text(yaml, self.worker.model.name).engine
+        except (ValueError, OSError) as error:
+            return (*keep, gr.skip(), text.message(str(error), "error"), *[gr.skip()] * 5)
+        return (yaml, self.describe(yaml), *_knobs(engine), gr.skip(), text.message("Opened the scenario; press Run."), *_buttons("idle"), None)
+
+    # --- running -------------------------------------------------------------------------------
+
+    async def run(self, yaml: str, base: str | None) -> AsyncIterator[tuple[Any, ...]]:
+        """Run the scenario, or let a run in single steps go on by itself; the player follows."""
+        going = self._stepping(base)
+        if going is not None:
+            going.gate.open()
+            yield (gr.skip(), text.message(_waiting(going), "busy"), *_buttons("busy"), going.id)
+        else:
+            try:
+                going = self._start(yaml, stepping=False)
+            except (ValueError, BusyError) as error:
+                yield (gr.skip(), text.message(str(error), "error"), *_buttons("idle"), None)
+                return
+            yield (_shown(going), text.message(_waiting(going), "busy"), *_buttons("busy"), going.id)
+        async for said in self._wait(going):
+            yield (gr.skip(), said, *[gr.skip()] * 5)
+        yield (gr.skip(), _ended(going), *_buttons(_after(going)), going.id)
+
+    async def step(self, yaml: str, base: str | None) -> AsyncIterator[tuple[Any, ...]]:
+        """Run one step: of the run that is being stepped, or the first of a new one."""
+        going = self._stepping(base)
+        fresh = going is None
+        try:
+            going = going or self._start(yaml, stepping=True)
         except (ValueError, BusyError) as error:
-            yield (gr.skip(), text.message(str(error), "error"), *idle, gr.Button(interactive=False), None)
+            yield (gr.skip(), text.message(str(error), "error"), *_buttons("idle"), None)
             return
-        yield (_live(run), text.message(_waiting(run), "busy"), *running, run.id)
-        async for said in self._wait(run):
-            yield (gr.skip(), said, *[gr.skip()] * 4)
-        comparable = run.status == "done" and run.scenario.engine.cache != "off"
-        yield (gr.skip(), _ended(run), *idle, gr.Button(interactive=comparable), run.id)
+        before = len(going.lines)
+        if not fresh:
+            going.gate.step()
+        yield (_shown(going) if fresh else gr.skip(), gr.skip(), *_buttons("stepping"), going.id)
+        while not going.ended and (len(going.lines) == before or going.status == "queued"):
+            await asyncio.sleep(POLL / 3)
+        await asyncio.sleep(POLL)
+        if going.ended:
+            yield (gr.skip(), _ended(going), *_buttons(_after(going)), going.id)
+        else:
+            words = f"Step by step: {len(going.lines):,} events so far. Step again, or Run to let it go on."
+            yield (gr.skip(), text.message(words), *_buttons("stepping"), going.id)
 
     async def compare(self, base: str | None) -> AsyncIterator[tuple[Any, ...]]:
         """The same traffic with the cache off, on a fresh engine, laid beside the run that is shown."""
-        idle = (gr.Button(interactive=True), gr.Button(interactive=False), gr.Button(interactive=True))
         first = self.worker.runs.get(base or "")
-        if first is None or first.finished is None:
-            yield (gr.skip(), text.message("Run the preset first; then its traffic can be repeated with the cache off.", "error"), *idle, base)
+        if first is None or first.finished is None or first.scenario is None:
+            yield (gr.skip(), text.message("Run the preset first; then its traffic can be repeated with the cache off.", "error"), *_buttons("idle"), base)
             return
         try:
             engine = first.scenario.engine.model_copy(update={"cache": "off"})
             second = Run(first.scenario.model_copy(update={"engine": engine}))
             self.worker.offer(second)
         except (ValueError, BusyError) as error:
-            yield (gr.skip(), text.message(str(error), "error"), *idle, base)
+            yield (gr.skip(), text.message(str(error), "error"), *_buttons("done"), base)
             return
-        yield (
-            gr.skip(), text.message("Running the same traffic with the cache off…", "busy"),
-            gr.Button(interactive=False), gr.Button(interactive=True), gr.Button(interactive=False), second.id,
-        )  # fmt: skip
+        yield (gr.skip(), text.message("Running the same traffic with the cache off…", "busy"), *_buttons("busy"), second.id)
         async for said in self._wait(second, "cache off: "):
-            yield (gr.skip(), said, *[gr.skip()] * 4)
+            yield (gr.skip(), said, *[gr.skip()] * 5)
         if second.status != "done" or second.finished is None:
-            yield (gr.skip(), _ended(second), *idle, first.id)
+            yield (gr.skip(), _ended(second), *_buttons("done"), first.id)
             return
         result = lay_side_by_side(
             first.scenario, [("cache on", {}), ("cache off", {"engine.cache": "off"})], [[first.finished], [second.finished]],
             order=[["cache on", "cache off"]], warm_up="measured speed once, before the arms",
         )  # fmt: skip
-        yield (_live(first, ttft_pairs(result)), text.message("Both arms are done: the same token ids, a fresh engine each."), *idle, first.id)
+        facts = ttft_pairs(result) | {"ghost": second.id}
+        yield (_shown(first, facts), text.message("Both arms are done: the same token ids, a fresh engine each."), *_buttons("done"), first.id)
 
     def stop(self, id: str | None) -> str:
         """Stop the run that this page waits for."""
         run = self.worker.runs.get(id or "")
         if run is None or run.ended:
             return text.message("Nothing is running.")
-        run.stop.set()
+        run.halt()
         return text.message("Stopping after this step…", "busy")
 
     # --- inside --------------------------------------------------------------------------------
+
+    def _start(self, yaml: str, stepping: bool) -> Run:
+        run = Run(asking.scenario_from_text(yaml, self.worker.model.name), gate=Gate(stepping))
+        self.worker.offer(run)
+        return run
+
+    def _stepping(self, id: str | None) -> Run | None:
+        run = self.worker.runs.get(id or "")
+        return run if run is not None and not run.ended and run.gate.stepping else None
 
     async def _wait(self, run: Run, prefix: str = "") -> AsyncIterator[str]:
         """Say something new whenever there is something new to say, until the run has ended."""
@@ -182,14 +255,41 @@ class Lab:
                 yield text.message(now, "busy")
             await asyncio.sleep(POLL)
 
+    def watch_model(self, yaml: str) -> tuple[Any, ...]:
+        """Tell how far the model is; stop asking once that is settled."""
+        model = self.worker.model
+        settled = model.status != "loading"
+        said = text.failure(model) if model.status == "failed" else gr.skip()
+        return text.header(model, "lab"), self.describe(yaml) if settled else gr.skip(), said, gr.Timer(active=not settled)
+
     def _recorded(self, name: str) -> str:
-        if presets.recorded_path(name) is None:
-            return json.dumps({"kind": "empty"})
-        return json.dumps({"kind": "recorded", "run": f"recorded-{name}", "url": f"/recorded/{name}"})
+        run = self.worker.recorded(name)
+        return _shown(run) if run else json.dumps({"kind": "empty"})
 
 
-def _live(run: Run, compare: dict[str, Any] | None = None) -> str:
-    return json.dumps({"kind": "live", "run": run.id, "url": f"/runs/{run.id}/events", "compare": compare})
+def _whole(key: str, value: float | None) -> int:
+    if value is None or value != int(value):
+        raise scenarios.ScenarioError(f"engine.{key}: must be a whole number, 1 or more")
+    return int(value)
+
+
+def _knobs(engine: Any) -> list[Any]:
+    return [engine.cache, engine.policy, engine.pages, engine.page_size]
+
+
+def _buttons(state: str) -> list[gr.Button]:
+    """Run, Step, Stop and cache-off, each live or not: `idle`, `busy`, `stepping` or `done` (can be compared)."""
+    live = {"idle": (1, 1, 0, 0), "busy": (0, 0, 1, 0), "stepping": (1, 1, 1, 0), "done": (1, 1, 0, 1)}[state]
+    return [gr.Button(interactive=bool(on)) for on in live]
+
+
+def _after(run: Run) -> str:
+    comparable = run.status == "done" and run.scenario is not None and run.scenario.engine.cache != "off"
+    return "done" if comparable else "idle"
+
+
+def _shown(run: Run, compare: dict[str, Any] | None = None) -> str:
+    return json.dumps({"kind": run.kind, "run": run.id, "url": f"/runs/{run.id}", "compare": compare})
 
 
 def _waiting(run: Run) -> str:

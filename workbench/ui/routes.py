@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import re
 from collections.abc import AsyncIterator
 from importlib import resources
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
-from workbench import presets
+from workbench import export
 from workbench.ui import player
 from workbench.ui.runs import Run
 from workbench.ui.worker import Worker
@@ -24,11 +25,20 @@ BATCH = 4000
 """Events in one message at most."""
 
 
-def _packed(text: bytes, media_type: str) -> Response:
+GONE = "no such run; it may have been forgotten"
+
+
+def _packed(text: bytes, media_type: str, save_as: str | None = None) -> Response:
     """A compressed answer; every browser that can run the player reads gzip."""
-    return Response(
-        gzip.compress(text, 6), media_type=media_type, headers={"Content-Encoding": "gzip", "Cache-Control": "no-cache"}
-    )
+    headers = {"Content-Encoding": "gzip", "Cache-Control": "no-cache"}
+    if save_as:
+        headers["Content-Disposition"] = f'attachment; filename="{save_as}"'
+    return Response(gzip.compress(text, 6), media_type=media_type, headers=headers)
+
+
+def _file_name(run: Run) -> str:
+    name = run.scenario.name if run.scenario else run.id
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:80] or "run"
 
 
 def add_routes(app: FastAPI, worker: Worker) -> None:
@@ -43,25 +53,24 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
     def style() -> Response:
         return _packed(player.styles().encode(), "text/css")
 
-    @app.get("/recorded/{name}")
-    def recorded(name: str) -> Response:
-        path = presets.recorded_path(name) if name in presets.preset_names() else None
-        if path is None:
-            return PlainTextResponse("no run was recorded under this name", 404)
-        return _packed(path.read_bytes(), "application/x-ndjson")
-
     @app.get("/runs/{id}.jsonl")
     def trace(id: str) -> Response:
         run = worker.runs.get(id)
-        if run is None:
-            return PlainTextResponse("no such run; it may have been forgotten", 404)
+        if run is None or not run.header:
+            return PlainTextResponse(GONE, 404)
         header = run.header
-        if run.texts and header:
+        if run.texts:
             header = json.dumps(json.loads(header) | {"texts": {str(i): t for i, t in run.texts}}).encode()
-        body = b"\n".join([header, *run.lines]) + b"\n"
-        return Response(
-            body, media_type="application/x-ndjson", headers={"Content-Disposition": f'attachment; filename="{run.scenario.name}.jsonl"'}
-        )
+        return _packed(b"\n".join([header, *run.lines]) + b"\n", "application/x-ndjson", f"{_file_name(run)}.jsonl")
+
+    @app.get("/runs/{id}.html")
+    def exported(id: str) -> Response:
+        run = worker.runs.get(id)
+        if run is None or not run.header:
+            return PlainTextResponse(GONE, 404)
+        trace = run.trace()
+        page = export.to_html(trace, trace.header.scenario or "run", trace.header.note)
+        return _packed(page.encode(), "text/html; charset=utf-8", f"{_file_name(run)}.html")
 
     @app.get("/status")
     def status() -> Response:
@@ -74,7 +83,7 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
     async def events(id: str, request: Request, since: int = 0) -> Response:
         run = worker.runs.get(id)
         if run is None:
-            return PlainTextResponse("no such run; it may have been forgotten", 404)
+            return PlainTextResponse(GONE, 404)
         last = request.headers.get("last-event-id", "")
         start = int(last) if last.isdigit() else max(since, 0)
         return StreamingResponse(

@@ -23,17 +23,55 @@ KEPT = 40
 """Runs remembered; the oldest ended ones are forgotten."""
 QUEUED = 6
 """Runs that may wait for the engine."""
+PATIENCE = 120.0
+"""Seconds that a run in single steps waits for the next one before it is stopped: others want the engine too."""
 
 
 class BusyError(RuntimeError):
     """Too many runs are waiting."""
 
 
+class Gate:
+    """Lets a run go on: freely, or one step at a time."""
+
+    def __init__(self, stepping: bool) -> None:
+        self._change = threading.Condition()
+        self._permits = 0
+        self._open = not stepping
+
+    def step(self) -> None:
+        """Let one more step through."""
+        with self._change:
+            self._permits += 1
+            self._change.notify_all()
+
+    def open(self) -> None:
+        """Let everything through from now on."""
+        with self._change:
+            self._open = True
+            self._change.notify_all()
+
+    @property
+    def stepping(self) -> bool:
+        """Whether every step has to be asked for."""
+        return not self._open
+
+    def wait(self) -> bool:
+        """Wait for leave to go on; False when nobody asked for a step in time."""
+        with self._change:
+            if not self._change.wait_for(lambda: self._open or self._permits > 0, PATIENCE):
+                return False
+            if not self._open:
+                self._permits -= 1
+            return True
+
+
 @dataclass(eq=False)
 class Run:
     """One run of a scenario and all that a viewer needs: header, event lines, token texts, how it ended."""
 
-    scenario: Scenario
+    scenario: Scenario | None
+    """None for an uploaded or recorded trace."""
     id: str = field(default_factory=lambda: secrets.token_urlsafe(8))
     status: str = "queued"
     """`queued`, `running`, `done`, `stopped` or `failed`."""
@@ -43,6 +81,9 @@ class Run:
     texts: list[tuple[int, str]] = field(default_factory=list)
     finished: Finished | None = None
     stop: threading.Event = field(default_factory=threading.Event)
+    gate: Gate = field(default_factory=lambda: Gate(False))
+    kind: str = "live"
+    """`live`, `recorded` or `uploaded`."""
     _engine: Any = None
     _known: set[int] = field(default_factory=set)
 
@@ -55,6 +96,33 @@ class Run:
     def report(self) -> Report | None:
         """The report, once it is there."""
         return self.finished.report if self.finished else None
+
+    @classmethod
+    def of_trace(cls, trace: ev.Trace, kind: str, id: str | None = None) -> Run:
+        """A run that is over: a recorded or uploaded trace."""
+        run = cls(None, kind=kind, status="done", **({"id": id} if id else {}))
+        run.header = ev.encode(trace.header)
+        run.texts = [(int(i), t) for i, t in trace.header.texts.items() if i.isdecimal()]
+        run.lines = [ev.encode(e) for e in trace.events]
+        return run
+
+    def halted(self) -> bool:
+        """Asked by the engine's thread after each step: stop now? Waits here for leave in single steps."""
+        if not self.stop.is_set() and not self.gate.wait():
+            self.stop.set()
+        return self.stop.is_set()
+
+    def halt(self) -> None:
+        """Stop after the present step."""
+        self.stop.set()
+        self.gate.open()
+
+    def trace(self) -> ev.Trace:
+        """Header and events so far, with the token texts, as a trace."""
+        lines = list(self.lines)
+        trace = ev.Trace.parse([self.header, *lines])
+        trace.header.texts = {str(i): t for i, t in self.texts}
+        return trace
 
     def started(self, engine: Engine) -> None:
         """The engine is ready: its header is known from here on."""
@@ -88,10 +156,10 @@ class Runs:
     def add(self, run: Run) -> None:
         """Remember a run. Raises BusyError when too many are waiting already."""
         with self._lock:
-            if sum(r.status == "queued" for r in self._runs.values()) >= QUEUED:
+            if run.status == "queued" and sum(r.status == "queued" for r in self._runs.values()) >= QUEUED:
                 raise BusyError(f"{QUEUED} runs are waiting already; stop one or wait for the engine")
             self._runs[run.id] = run
-            for key in [k for k, r in self._runs.items() if r.ended]:
+            for key in [k for k, r in self._runs.items() if r.ended and r.kind != "recorded"]:
                 if len(self._runs) <= KEPT:
                     break
                 del self._runs[key]

@@ -56,10 +56,10 @@ def note(scenario: Scenario, guess: Estimate, state: ModelState) -> str:
     )
 
 
-def message(text: str, kind: str = "info") -> str:
+def message(text: str, kind: str = "info", id: str = "message") -> str:
     """A line for the status place; `kind` is info, busy or error."""
     role = "alert" if kind == "error" else "status"
-    return f'<p class="rw-message rw-{kind}" id="message" data-kind="{kind}" role="{role}">{html.escape(text)}</p>'
+    return f'<p class="rw-message rw-{kind}" id="{id}" data-kind="{kind}" role="{role}">{html.escape(text)}</p>'
 
 
 def failure(state: ModelState) -> str:

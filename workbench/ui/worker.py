@@ -8,9 +8,11 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
+from engine import events as ev
+from workbench import presets
 from workbench.estimate import Rates, measure
 from workbench.runner import run as run_scenario
-from workbench.scenario import ScenarioError
+from workbench.scenario import Scenario, ScenarioError
 from workbench.ui.runs import Run, Runs
 
 log = logging.getLogger("workbench")
@@ -50,11 +52,21 @@ class Worker:
     def offer(self, run: Run) -> None:
         """Queue a run. Raises BusyError when too many wait, ScenarioError when it needs a model that is not there."""
         model = self.model
+        assert run.scenario is not None
         if run.scenario.engine.executor == "model" and model.status != "ready":
             why = model.error if model.status == "failed" else f"it is still loading ({model.stage})"
             raise ScenarioError(f"This preset needs the model: {why}. The scripted presets run without it.")
         self.runs.add(run)
         self._jobs.put(run)
+
+    def recorded(self, name: str) -> Run | None:
+        """The recorded run of a preset, read once; None where none was recorded."""
+        run = self.runs.get(f"recorded-{name}")
+        path = presets.recorded_path(name)
+        if run is None and path is not None:
+            run = Run.of_trace(ev.Trace.read(path), "recorded", f"recorded-{name}")
+            self.runs.add(run)
+        return run
 
     def close(self) -> None:
         """Finish the current run and stop."""
@@ -81,19 +93,20 @@ class Worker:
 
     def _work(self) -> None:
         while (run := self._jobs.get()) is not None:
-            if run.stop.is_set():
+            if run.stop.is_set() or run.scenario is None:
                 run.end(None, "stopped")
                 continue
             try:
                 finished = run_scenario(
                     run.scenario, loaded=self.model.loaded if run.scenario.engine.executor == "model" else None,
-                    sinks=[run.sink], stop=run.stop.is_set, started=run.started, logprobs=self._logprobs(run),
+                    sinks=[run.sink], stop=run.halted, started=run.started, logprobs=_logprobs(run.scenario),
                 )  # fmt: skip
                 run.end(finished, "stopped" if run.stop.is_set() else "done")
             except Exception as error:
                 log.exception("run %s failed", run.id)
                 run.end(None, "failed", str(error) or type(error).__name__)
 
-    def _logprobs(self, run: Run) -> int | None:
-        """The top two of each token, so that a differing answer can be told from a near tie."""
-        return 2 if run.scenario.engine.executor == "model" else None
+
+def _logprobs(scenario: Scenario) -> int | None:
+    """The top two of each token, so that a differing answer can be told from a near tie."""
+    return 2 if scenario.engine.executor == "model" else None
