@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from typing import Any
 
 from engine import events as ev
@@ -14,7 +15,7 @@ from workbench.scenario import parse
 def made(engine: dict[str, Any], *requests: dict[str, Any]) -> tuple[ev.Trace, Explainer]:
     """A checked puppet run; a request that names no time comes after the one before it."""
     asked = [{"max_new_tokens": 1, **r} for r in requests]
-    for before, r in zip(asked, asked[1:], strict=False):
+    for before, r in pairwise(asked):
         if not {"at", "at_step", "after"} & set(r):
             r["after"] = before["id"]
     trace = run(parse({"engine": engine, "requests": asked}), check=True).trace

@@ -167,16 +167,6 @@ def test_f14_evict_a_and_ask_for_a_five_steps_later_is_regretted() -> None:
     assert "Regretted: node #1 was wanted again." in explainer.event(14).detail
 
 
-def test_f14_a_whole_node_that_went() -> None:
-    trace, explainer = made(
-        {"pages": 10}, {"id": "A", "tokens": "A8", "says": [901]}, {"id": "B", "tokens": "B10"[:3], "max_new_tokens": 0},
-        {"id": "C", "tokens": "A8", "at_step": 7},
-    )  # fmt: skip
-    assert trace
-    went = [e for e in trace if type(e).__name__ == "NodeEvicted"]
-    assert not went
-
-
 def test_an_answer_is_plain_json() -> None:
     answer = at_end({}, {"id": "R1", "tokens": "A8"}, {"id": "R2", "tokens": "A4+B4"})
     document = msgspec.json.decode(msgspec.json.encode(answer))

@@ -78,6 +78,10 @@ def _retracted(moment: Moment, e: ev.RequestRetracted, answer: Answer) -> None:
         return (len(r.output), -len(r.prompt)) if rule == "least-output" else (0, 0)
 
     running.sort(key=lambda r: (r.id != e.request, *order(r)))
+    if rule == "least-output" and len(running) > 1:
+        more = len(running[1].output) - len(running[0].output)
+        said = f"it has produced {count(more, 'token')} more" if more > 0 else "it has produced as many, and ties go to the longest prompt, then the latest arrival"
+        answer.detail.append(f"{running[1].id} stays: {said}.")
     answer.table = Table(
         title=f"Who runs when pages run out; {rule} goes back",
         columns=["request", "output tokens", "prompt tokens", "times sent back"],

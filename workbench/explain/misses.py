@@ -122,7 +122,7 @@ def _evicted(look: _Lookup, gain: int) -> Reason:
         code="evicted",
         text=f"{count(gain, 'more token')} of it had been stored and {'was' if gain == 1 else 'were'} evicted at event {first.seq}{_for_whom(look, first)}",
         detail=detail,
-        rows=look.against(stored_by(look.state, look.m), look.m.raw_length),
+        rows=look.against(stored_by(look.state, look.m), look.m.raw_length) if look.m.raw_length else [],
         links=links,
     )
 

@@ -66,13 +66,17 @@ def _content(moment: Moment, page: int, owner: ev.Owner) -> list[str]:
     """The tokens in it, where it holds some."""
     state, size = moment.state, moment.state.page_size
     if isinstance(owner, int):
-        node = state.nodes[owner]
+        node = state.nodes.get(owner)
+        if node is None or page not in node.pages:
+            return ["It is being given back: eviction has taken it from the node."]
         at = node.pages.index(page)
         ids = state.tokens(node)[at * size : (at + 1) * size]
         return [f"It holds {span(node.depth + at * size, node.depth + at * size + len(ids))} of the path: {tokens(ids, moment.texts)}"]
     if owner is None:
         return []
     r = state.requests[owner]
+    if page not in r.pages:
+        return ["It is being given back."]
     shared = sum(len(state.nodes[n].pages) for n in state.path(r.node))
     start = (shared + r.pages.index(page)) * size
     ids = state.sequence(owner, start, min(start + size, r.kv)) if start < r.kv else []

@@ -83,7 +83,10 @@ def _held_by(moment: Moment, r: RequestState) -> tuple[str, list[Link]]:
     own = _passed_over(moment, r)
     if own is not None:
         return limit(own), [to_event(own.seq, "passed over")]
-    for other in moment.state.queue:
+    back = moment.last(r.id, ev.RequestRetracted)
+    if back is not None and back.step == moment.state.step:
+        return "decode ran out of pages and sent it back", [to_event(back.seq, "sent back")]
+    for other in moment.state.queue[: moment.state.queue.index(r.id)]:
         event = _passed_over(moment, moment.state.requests[other])
         if event is not None and event.limit not in ("prefix in flight", "leader room"):
             return f"{other} is before it and {limit(event)}", [to_event(event.seq, f"{other} is passed over"), to_request(other)]

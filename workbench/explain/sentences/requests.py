@@ -125,7 +125,8 @@ def _ordered(e: ev.QueueOrdered, s: State, texts: Texts) -> str:
 def limit(e: ev.RequestPassedOver) -> str:
     """What kept a request in the queue, with numbers."""
     if e.limit == "pages":
-        return f"it needs {count(e.needed, 'page')} and {number(e.available)} can be had"
+        promised = f" (the running ones are promised {count(-e.available, 'page')} more than there are)" if e.available < 0 else ""
+        return f"it needs {count(e.needed, 'page')} and {number(max(0, e.available))} can be had{promised}"
     if e.limit == "budget":
         return f"it needs {count(e.needed, 'token')} and the step's budget has {number(e.available)} left"
     if e.limit == "chunk":
