@@ -69,6 +69,7 @@ class Mock:
             ev.Header(
                 scenario="mock", note="A made-up run for tests.", seed=seed, model="none", device="cpu",
                 dtype="float32", pages=self.pages, page_size=page_size, texts=texts,
+                config={"eviction": "lru", "policy": "fcfs"},
             )
         )  # fmt: skip
         self.root = Node(0, None, [], [])

@@ -15,6 +15,8 @@
   /** Jumps longer than this, in events, are not animated. */
   const LONG = 60;
   const DOT = 5;
+  /** Narrower than this a node carries its number instead of its text. */
+  const ROOMY = 90;
 
   class Graph {
     constructor(player, tree, options) {
@@ -135,18 +137,24 @@
       const { x, y, w, h, slot, a } = item;
       item.level = RP.recency(this.state.tick, this.tree.icicle.layout.oldest, this.state.get(slot, N.LAST));
       ctx.globalAlpha = a;
+      ctx.textBaseline = "alphabetic";
       ctx.fillStyle = theme.ramp[item.level];
       ctx.beginPath();
       ctx.roundRect(x, y - h / 2, Math.max(2, w), h, Math.min(5, h / 2));
       ctx.fill();
-      const room = w - 16 - (this.badged(slot) ? 18 : 0);
-      if (room < 20) return;
+      const edge = w < ROOMY ? 5 : 8;
+      const room = w - 2 * edge - (this.badged(slot) ? 14 : 0);
+      if (room < 18) return;
+      if (w < ROOMY) {
+        ctx.fillStyle = theme.labels[item.level];
+        ctx.fillText(RP.fitText(ctx, `${SMALL}px ${theme.font}`, `#${item.id}`, room), x + edge, y + 4);
+        return;
+      }
       const { words } = this.tree;
       const tall = h >= 34;
-      ctx.textBaseline = "alphabetic";
       ctx.fillStyle = theme.labels[item.level];
-      ctx.fillText(RP.fitText(ctx, `600 ${FONT}px ${theme.font}`, words.text(this.state, slot), room), x + 8, tall ? y - 3 : y + 4);
-      if (tall) ctx.fillText(RP.fitParts(ctx, `${SMALL}px ${theme.font}`, words.facts(this.state, slot), room), x + 8, y + 13);
+      ctx.fillText(RP.fitText(ctx, `600 ${FONT}px ${theme.font}`, words.text(this.state, slot), room), x + edge, tall ? y - 3 : y + 4);
+      if (tall) ctx.fillText(RP.fitParts(ctx, `${SMALL}px ${theme.font}`, words.facts(this.state, slot), room), x + edge, y + 13);
     }
 
     badged(slot) {
@@ -158,7 +166,7 @@
       const { slot, id } = item;
       ctx.globalAlpha = item.a;
       const colour = theme.labels[item.level];
-      const right = item.x + item.w - 17;
+      const right = item.x + item.w - (item.w < ROOMY ? 14 : 17);
       const [locks, pins] = [this.state.get(slot, N.LOCKS), this.state.get(slot, N.PINS)];
       if (locks && item.w > 40) RP.drawLock(ctx, right, item.y - 7, colour);
       if (pins && item.w > 40) RP.drawPin(ctx, right - (locks ? 16 : 0), item.y - 7, colour);

@@ -103,8 +103,12 @@
           } else ctx.fillRect(x + (w > 4 ? 0.5 : 0), y, Math.max(0.6, w > 4 ? w - 1 : w - 0.3), h - 4);
         }
       });
-      for (const cell of this.cells)
-        if (cell.nodes > 1 && cell.w > 4) RP.hatch(ctx, cell.x, cell.y, cell.w, cell.h - 4, theme.panel, 4);
+      const lit = this.player.lit.nodes;
+      for (const cell of this.cells) {
+        if (cell.nodes === 1) continue;
+        if (cell.w > 4) RP.hatch(ctx, cell.x, cell.y, cell.w, cell.h - 4, theme.panel, 4);
+        if (lit.size) for (const s of cell.members) if (lit.has(this.state.get(s, N.ID))) this.stroke(ctx, cell, s);
+      }
     }
 
     paintText(ctx) {
@@ -159,7 +163,7 @@
           const id = this.state.get(slot, N.ID);
           if (marked.has(id)) this.outline(ctx, cell, theme.computed, []);
           if (lit.has(id)) this.outline(ctx, cell, theme.ink, [], 2.5);
-        } else if (lit.size && cell.members.some((s) => lit.has(this.state.get(s, N.ID)))) this.outline(ctx, cell, theme.ink, [], 2.5);
+        }
       }
     }
 
@@ -177,6 +181,16 @@
         ctx.fillRect(x + 0.5, y, Math.max(1, w - 1), 3);
       }
       if (pinned) RP.drawPin(ctx, roomy ? right - (locked && h < 44 ? 18 : 0) : x + w / 2 - 5, middle - (roomy ? (h >= 44 ? -3 : 7) : 6), colour);
+    }
+
+    /** A node inside a bundle, too narrow for an outline. */
+    stroke(ctx, { y, h }, slot) {
+      const { view, tween } = this;
+      const x = (tween.x[slot] - view.from) * view.scale;
+      ctx.fillStyle = this.player.theme.panel;
+      ctx.fillRect(x - 2, y, tween.w[slot] * view.scale + 4, h - 4);
+      ctx.fillStyle = this.player.theme.ink;
+      ctx.fillRect(x - 0.5, y, Math.max(2, tween.w[slot] * view.scale), h - 4);
     }
 
     outline(ctx, { x, y, w, h }, colour, dash, weight = 2) {

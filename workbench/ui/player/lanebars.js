@@ -23,6 +23,15 @@
       for (const stall of lane.stalls) if (stall.from <= seq) this.stall(number, stall, top);
       for (const token of lane.tokens) if (token.seq <= seq) this.token(token, top);
       for (const at of lane.retracts) if (at <= seq) this.retract(at, top);
+      const end = lane.parts[lane.parts.length - 1].to;
+      if (end >= 0 && end <= seq && this.axis.at(end) < this.axis.left) this.earlier(top);
+    }
+
+    /** All of it lies before what the axis shows. */
+    earlier(top) {
+      const { ctx, theme } = this;
+      ctx.fillStyle = theme.mute;
+      ctx.fillText(RP.fitText(ctx, `11.5px ${theme.font}`, "◂ earlier", 90), this.axis.left + 2, top + 12);
     }
 
     /** [x, width] of a span of events, cut at the axis' ends and at the cursor. */

@@ -164,10 +164,10 @@
 
     /** The axis: the whole run while all requests fit, else from the first lane shown to the cursor; then the zoom. */
     range(state, many) {
-      const { trace, replay } = this.player;
-      const starts = this.rows.map((number) => this.value(replay.segments.lanes[number].parts[0].from));
-      let low = !many || !starts.length ? 0 : Math.min(...starts);
-      let high = Math.max(this.value(many ? Math.max(0, state.seq) : trace.length - 1), low);
+      const { trace } = this.player;
+      const [from, to] = many ? this.span(state) : [0, trace.length - 1];
+      let low = many ? this.value(from) : 0;
+      let high = Math.max(this.value(to), low);
       if (this.zoom > 1) {
         const span = (high - low) / this.zoom;
         const followed = this.value(Math.max(0, state.seq)) - 0.7 * span;
@@ -178,6 +178,19 @@
       this.low = low;
       this.high = high;
       this.scale = (this.right - this.left) / (high - low || 1);
+    }
+
+    /** First and last event of the lanes shown; a selected one that ended long ago does not stretch them. */
+    span(state) {
+      const { lanes } = this.player.replay.segments;
+      const lit = this.player.lit.requests;
+      const live = (number) => state.requestField(number, R.STATUS) < LIVE;
+      const some = this.rows.filter((number) => this.all || live(number) || !lit.has(number));
+      const parts = (some.length ? some : this.rows).map((number) => lanes[number].parts);
+      if (!parts.length) return [0, Math.max(0, state.seq)];
+      const ends = parts.map((list) => list[list.length - 1].to);
+      const over = this.all && ends.every((to) => to >= 0 && to <= state.seq);
+      return [Math.min(...parts.map((list) => list[0].from)), over ? Math.max(...ends) : Math.max(0, state.seq)];
     }
 
     words(ctx, state, number, top, narrow) {
@@ -211,6 +224,7 @@
       ctx.textAlign = "left";
       const x = state.seq < 0 ? -1 : this.at(state.seq);
       if (x < this.left) return;
+      if (x > this.right + 1) return;
       ctx.fillStyle = theme.ink;
       ctx.fillRect(Math.min(this.right, x) - 0.75, 0, 1.5, top + 3);
     }
@@ -235,7 +249,7 @@
       this.closer.disabled = this.zoom === CLOSEST;
       const { sources } = this.player.replay.segments;
       for (const source of ["forced", "jumped"]) this.legend.marks[source].hidden = !sources.has(source);
-      const some = this.all ? `from the ${RP.number((this.rows[0] || 0) + 1)}. on` : "running, next to go, last ended";
+      const some = this.all ? `from number ${RP.number((this.rows[0] || 0) + 1)} on` : "running, next to go, last ended";
       const which = shown < total ? `${RP.number(shown)} of ${RP.count(total, "request")}: ${some}` : RP.count(total, "request");
       const clock = this.bySteps ? "steps" : RP.clockWords(this.player.trace.header);
       this.panel.note.textContent = `${which} · ${clock}${this.zoom > 1 ? ` · ${this.zoom}× closer` : ""}`;

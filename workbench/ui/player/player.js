@@ -12,7 +12,7 @@
  *     p.setView("icicle" | "tree" | "table")
  *     p.play(+1 | -1 | 0, speed)          // forwards, backwards, stop; 0.5 to 16 times
  *     p.setGhost({ label, points: [[t, share], ...] } | null)  // another arm's line: seconds, 0 to 1
- *     p.setWhy(async (seq, selection) => answer | null)        // its shape: whypanel.js
+ *     p.setWhy(async (seq, selection) => answer | null)        // `workbench.explain`'s, as JSON
  *     p.state()                           // { run, seq, events, selection, view, following, playing }
  *     p.digest()                          // hash of the folded state at the cursor
  *     p.on("ready" | "seek" | "select" | "view" | "follow", fn)
@@ -132,6 +132,13 @@
       this.selection = selection;
       this.redraw();
       this.emit("select");
+    }
+
+    /** A page's owner as a selection; null while it is free. */
+    ownerOf(page) {
+      const code = this.now.owner.get(page);
+      if (!code) return null;
+      return code & 1 ? { request: this.trace.requests[code >> 1].name } : { node: code >> 1 };
     }
 
     /** The events that concern the selection, as a `Growing`. */

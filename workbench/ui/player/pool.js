@@ -43,10 +43,10 @@
 
     /** The selection that a cell stands for: whoever owns its first page that is not free. */
     ownerOf(cell) {
-      const { now, trace } = this.player;
-      for (let page = cell ? cell[0] : 0; cell && page < cell[1]; page++) {
-        const code = now.owner.get(page);
-        if (code) return code & 1 ? { request: trace.requests[code >> 1].name } : { node: code >> 1 };
+      if (!cell) return null;
+      for (let page = cell[0]; page < cell[1]; page++) {
+        const owner = this.player.ownerOf(page);
+        if (owner) return owner;
       }
       return null;
     }

@@ -39,8 +39,9 @@
       const key = JSON.stringify([rows.map((r) => r.cells), selection]);
       if (key === this.shown) return;
       this.shown = key;
-      const columns = [["", true], ["request"], ...(event ? [["key", true]] : []), ["tokens", true], ["held by"]];
-      const cells = rows.map((r) => ({ ...r, cells: event ? r.cells : r.cells.filter((_, i) => i !== 2) }));
+      const keyed = rows.some((r) => r.cells[2] !== "–");
+      const columns = [["", true], ["request"], ...(keyed ? [["key", true]] : []), ["tokens", true], ["held by"]];
+      const cells = rows.map((r) => ({ ...r, cells: keyed ? r.cells : r.cells.filter((_, i) => i !== 2) }));
       const more = waiting > MOST ? [RP.el("p", { class: "rp-hint", text: `and ${RP.number(waiting - MOST)} more` })] : [];
       this.panel.body.replaceChildren(RP.table("Waiting requests, next first", columns, cells), ...more);
     }
@@ -68,7 +69,8 @@
       if (seq === undefined || !since || seq < since.from) return state.requestField(number, R.RETRACTIONS) ? "sent back" : "–";
       const e = trace.event(seq);
       const unit = UNITS[e.limit];
-      const numbers = unit ? `: needs ${RP.count(e.needed, unit)}, has ${RP.number(e.available)}` : e.behind ? `: ${e.behind}` : "";
+      const has = e.available < 0 ? `none, ${RP.number(-e.available)} are promised already` : RP.number(e.available);
+      const numbers = unit ? `: needs ${RP.count(e.needed, unit)}, has ${has}` : e.behind ? `: ${e.behind}` : "";
       return `${e.limit}${numbers}${e.overtaken ? `; overtaken by ${RP.count(e.overtaken, "token")}` : ""}`;
     }
   }

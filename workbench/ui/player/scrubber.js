@@ -51,7 +51,7 @@
         { class: "rp-scrubber" },
         RP.el("div", { class: "rp-row" }, this.rewind, this.play, button("◀", "one event back (left arrow)", () => player.step(-1)),
           button("▶", "one event on (right arrow)", () => player.step(1)), this.range, this.pace),
-        RP.el("div", { class: "rp-row rp-jumps" }, ...this.jumps, this.place),
+        RP.el("div", { class: "rp-row rp-under" }, RP.el("div", { class: "rp-jumps" }, ...this.jumps), this.place),
       );
     }
 

@@ -7,6 +7,9 @@
 
   /** Room between levels for the links, between rows for air, and at the left for the root, in pixels. */
   const LINK = 30;
+  const SHORT = 14;
+  /** A level narrower than this gets short links. */
+  const NARROW = 100;
   const AIR = 6;
   const ROOT = 18;
 
@@ -24,13 +27,14 @@
     const height = Math.max(room.height, leaves * pitch);
     const top = (height - leaves * pitch) / 2;
     const column = (room.width - ROOT) / Math.max(1, layout.rows);
+    const link = column < NARROW ? SHORT : LINK;
     const places = new Map();
     let row = 0;
     for (let i = 0; i < layout.n; i++) {
       const slot = layout.slots[i];
-      const x = ROOT + layout.row[slot] * column + LINK / 2;
+      const x = ROOT + layout.row[slot] * column + link / 2;
       const y = layout.first[slot] < 0 ? top + (row++ + 0.5) * pitch : 0;
-      places.set(slot, { x, y, w: Math.max(8, column - LINK), h: Math.min(pitch - AIR, 40) });
+      places.set(slot, { x, y, w: Math.max(8, column - link), h: Math.min(pitch - AIR, 40) });
     }
     for (let i = layout.n - 1; i >= 0; i--) {
       const slot = layout.slots[i];

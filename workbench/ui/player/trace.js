@@ -89,6 +89,11 @@
       if (note) note(this, this.tables[k], row);
     }
 
+    /** Whether any event of this kind occurs. */
+    has(kind) {
+      return this.rows[this.kindIndex.get(kind)] > 0;
+    }
+
     kindOf(i) {
       return this.kindNames[this.kind.a[i]];
     }

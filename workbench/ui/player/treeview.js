@@ -63,6 +63,7 @@
       this.next = RP.nextToGo(state);
       this.icicle.take(state, now);
       if (!this.large) this.graph.take(state, now);
+      this.legend.marks.pin.hidden = !state.trace.has("node.pinned");
       this.legend.marks.next.hidden = !RP.knowsEviction(state.trace);
       this.legend.marks.next.lastChild.textContent = `next to go (${RP.evictionOf(state.trace)})`;
     }

@@ -1,14 +1,9 @@
 /**
- * Why: the host's answer where a host answers, else the player's own sentence. An answer is
- *
- *     { headline: "R5 missed …", detail: ["…"],
- *       rows: [{ name: "tree", tokens: [318, " the", …], differs: 4 }, …],
- *       table: { caption, columns: ["leaf", ["tokens", true], …], rows: [[…] | { cells, current, link }] },
- *       links: [{ text, seq } | { text, node } | { text, request }] }
- *
- * where all but the headline may be missing, `true` means numbers, and `differs` defaults to the first
- * token in which the first two rows differ. It is asked when the cursor has rested a moment, one question
- * at a time; the last answer stays until the next is there. All of it is text.
+ * Why: the host's answer where a host answers, else the player's own sentence. An answer is what
+ * `workbench.explain` gives, as JSON: a headline; and where there are any, `detail` (sentences), `rows`
+ * (partings: two rows of tokens each), `table` ({title, columns, rows, taken, links}) and `links` ({kind, id,
+ * text}; kind event, node, request or page). It is asked when the cursor has rested a moment, one question at
+ * a time; the last answer stays until the next is there. All of it is shown as text.
  */
 (function (RP) {
   "use strict";
@@ -60,7 +55,8 @@
       const [subject, rest] = RP.why(trace, state.seq);
       const number = trace.requestNumber(subject);
       this.line.replaceChildren(RP.el("b", { text: number === undefined ? subject : RP.requestName(trace, number) }), rest);
-      this.more.replaceChildren(...RP.tokenRows(trace, RP.parting(trace, state)));
+      const parting = RP.parting(trace, state);
+      this.more.replaceChildren(...(parting ? RP.tokenRows(trace, parting) : []));
     }
 
     /** Ask the host about (seq, selection) once the cursor rests; while it never rests, now and then. */
@@ -96,35 +92,36 @@
       if (later) later();
     }
 
-    show({ headline, detail = [], rows = [], table, links = [] }) {
-      const { trace } = this.player;
+    show({ headline, detail = [], rows = [], table = null, links = [] }) {
       this.line.textContent = headline;
       this.more.replaceChildren(
         ...detail.map((text) => RP.el("p", { text })),
-        ...RP.tokenRows(trace, rows),
+        ...rows.flatMap((parting) => RP.tokenRows(this.player.trace, parting)),
         ...(table ? [this.table(table)] : []),
         ...(links.length ? [RP.el("p", { class: "rp-links" }, ...links.map((link) => this.link(link)))] : []),
       );
       this.rest();
     }
 
-    table({ caption = "Ranking", columns, rows }) {
-      const entries = rows.map((row) => {
-        const { cells, current, link } = Array.isArray(row) ? { cells: row } : row;
-        return { cells: cells.map((v) => (typeof v === "number" ? RP.number(v) : v ?? "–")), current, pick: link ? () => this.go(link) : null };
-      });
-      return RP.table(caption, columns.map((c) => (Array.isArray(c) ? c : [c])), entries);
+    table({ title, columns, rows, taken, links }) {
+      const columnsOf = columns.map((name, i) => [name, rows.every((row) => typeof row[i] === "number")]);
+      const told = (v) => (typeof v === "number" ? RP.number(v) : v ?? "–");
+      return RP.table(
+        title,
+        columnsOf,
+        rows.map((cells, i) => ({ cells: cells.map(told), current: taken[i], pick: links[i] ? () => this.go(links[i]) : null })),
+      );
     }
 
     link(link) {
       return RP.el("button", { type: "button", class: "rp-link", text: link.text, on: { click: () => this.go(link) } });
     }
 
-    /** Follow a link: go to its event, select what it names. */
-    go({ seq, node, request }) {
-      if (Number.isInteger(seq)) this.player.seek(seq);
-      if (node) this.player.select({ node });
-      else if (request) this.player.select({ request });
+    /** Follow a link: go to an event, select a node or a request, or whoever owns a page. */
+    go({ kind, id }) {
+      const { player } = this;
+      if (kind === "event") player.seek(id);
+      else player.select(kind === "page" ? player.ownerOf(id) : { [kind]: id });
     }
 
     destroy() {
