@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 
 from engine import events as ev
@@ -231,3 +232,15 @@ def test_what_is_remembered_against_plain_sets() -> None:
         assert (found[-1][2] if found else 0) == known
         told = {i: (g.seq, g.node) for g in tree.gone(pack(ask), 0) for i in range(g.start, g.stop)}
         assert told == {n: ever[tuple(ask[: n + 1])] for n in range(known) if ever[tuple(ask[: n + 1])] is not None}
+
+
+def test_a_trace_without_rankings_is_explained_as_far_as_it_goes() -> None:
+    trace, _ = made(LEAF, *FOUR)
+    events = [e for e in trace if not isinstance(e, ev.Eviction)]
+    events = [msgspec.structs.replace(e, seq=i) for i, e in enumerate(events)]
+    explainer = Explainer(events, trace.header)
+    answer = explainer.node(len(events) - 1, 1)
+    assert answer.headline == "Node #1 was evicted at event 25; regretted." and answer.table is None
+    assert answer.detail[0] == "The trace does not hold the ranking behind it."
+    assert explainer.event(25).headline == "Node #1 is evicted: its 4 tokens are gone, 4 pages free."
+    assert "evicted at event 25." in explainer.request(len(events) - 1, "C").headline

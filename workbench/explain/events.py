@@ -98,26 +98,24 @@ def _eviction(moment: Moment, e: ev.Eviction, answer: Answer) -> None:
         answer.detail.append(lost)
     if e.freed < e.asked:
         answer.detail.append(f"{count(e.asked - e.freed, 'page')} short: {count(e.locked, 'page')} are locked.")
-    regretted = [r.node for r in e.ranking if r.taken and any(_same(moment, e, w.removed) for w in moment.index.wanted.get(r.node, []))]
+    regretted = [r.node for r in e.ranking if r.taken and any(moment.eviction_of(w.removed) is e for w in moment.index.wanted.get(r.node, []))]
     if regretted:
         answer.detail.append(f"Regretted: {', '.join(f'node #{n}' for n in regretted)} {'was' if len(regretted) == 1 else 'were'} wanted again.")
     answer.links += [to_node(r.node) for r in e.ranking if r.taken]
 
 
-def _same(moment: Moment, e: ev.Eviction, removed: int) -> bool:
-    return moment.index.eviction_of[removed] == e.seq
-
-
 def _removed(moment: Moment, e: ev.NodeEvicted | ev.NodeTrimmed, answer: Answer) -> None:
-    answer.table = rankings.table(nodes.eviction_of(moment, e.seq))
     if isinstance(e, ev.NodeEvicted):
         told = nodes.explain(moment, e.node)
-        answer.detail += [told.headline, *told.detail]
+        answer.detail, answer.table = [told.headline, *told.detail], told.table
         answer.links += told.links
-    else:
-        regret = nodes.regret(moment, e.node, e.seq)
-        answer.detail += [regret] if regret else []
-        answer.links.append(to_event(moment.index.eviction_of[e.seq], "eviction"))
+        return
+    regret = nodes.regret(moment, e.node, e.seq)
+    answer.detail += [regret] if regret else []
+    eviction = moment.eviction_of(e.seq)
+    if eviction is not None:
+        answer.table = rankings.table(eviction)
+        answer.links.append(to_event(eviction.seq, "eviction"))
 
 
 def _planned(moment: Moment, e: ev.StepPlanned, answer: Answer) -> None:

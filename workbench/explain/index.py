@@ -50,6 +50,7 @@ class Index:
         self.nodes: dict[int, list[int]] = defaultdict(list)
         self.pages: list[array[int]] = []
         self.eviction_of: dict[int, int] = {}
+        """Removal -> the eviction event that it follows; a trace of another engine may have none."""
         self.past: dict[int, Past] = {}
         self.wanted: dict[int, list[Wanted]] = defaultdict(list)
         self.born: dict[int, int] = {}
@@ -57,7 +58,7 @@ class Index:
         self._tick_seqs: array[int] = array("q")
         self._ticks: array[int] = array("q")
         self._unborn: list[int] = []
-        self._eviction = -1
+        self._eviction = self._removal = -2
         self._stored: dict[ev.Namespace | None, Remembered] = defaultdict(Remembered)
         self._seen = Remembered()
 
@@ -158,11 +159,13 @@ class Index:
         self._unborn = []
 
     def _evicting(self, e: ev.Eviction, s: State) -> None:
-        self._eviction = e.seq
+        self._eviction = self._removal = e.seq
 
     def _removed(self, e: ev.NodeTrimmed | ev.NodeEvicted, s: State) -> None:
         self.nodes[e.node].append(e.seq)
-        self.eviction_of[e.seq] = self._eviction
+        if e.seq == self._removal + 1:
+            self.eviction_of[e.seq] = self._eviction
+            self._removal = e.seq
         node = s.nodes[e.node]
         stop = node.depth + node.count
         tokens = pack(s.sequence(node.pieces[-1][0], 0, stop))

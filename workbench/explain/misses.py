@@ -128,9 +128,8 @@ def _evicted(look: _Lookup, gain: int) -> Reason:
 
 
 def _for_whom(look: _Lookup, gone: Gone) -> str:
-    eviction = look.moment.events[look.moment.index.eviction_of[gone.seq]]
-    assert isinstance(eviction, ev.Eviction)
-    return f" for {eviction.request}" if eviction.request is not None else ""
+    eviction = look.moment.eviction_of(gone.seq)
+    return "" if eviction is None or eviction.request is None else f" for {eviction.request}"
 
 
 def _loss(look: _Lookup, gone: Gone) -> str:

@@ -38,6 +38,12 @@ class Moment:
         seq = self.index.last(request, kind, self.seq)
         return None if seq is None else self.events[seq]
 
+    def eviction_of(self, removal: int) -> ev.Eviction | None:
+        """The eviction that a removal belongs to; None where the trace does not say."""
+        seq = self.index.eviction_of.get(removal)
+        event = None if seq is None else self.events[seq]
+        return event if isinstance(event, ev.Eviction) else None
+
     def node(self, id: int) -> str:
         """A node by its name."""
         return words.node_name(self.state, id, self.texts)

@@ -99,42 +99,43 @@ def _origins(moment: Moment, node: NodeState) -> list[Link]:
 
 
 def _gone(moment: Moment, seq: int, node: NodeState) -> Answer:
-    eviction = eviction_of(moment, seq)
-    ranked = {r.node: (i, r) for i, r in enumerate(eviction.ranking, 1)}
-    detail = []
-    if node.id in ranked:
-        i, r = ranked[node.id]
-        detail.append(
-            f"It was number {i} in the ranking of {eviction.policy}: key {', '.join(map(number, r.key))}, idle for {count(r.age, 'tick')}, "
-            f"{count(r.hits, 'hit')}{_lived(moment, node.id, seq)}."
-        )
+    told = regret(moment, node.id, seq)
+    wanted = moment.index.wanted.get(node.id, [])
+    answer = Answer(
+        headline=f"Node #{node.id} was evicted at event {seq}{_for_whom(moment, seq)}{'; regretted' if told else ''}.",
+        links=[to_event(seq, "evicted"), *(to_event(w.seq, f"{w.request} looks for it") for w in wanted[:3]), *_origins(moment, node)],
+    )
+    _ranked(moment, node.id, seq, answer)
+    answer.detail += [told or "Nobody wanted it again so far in this trace.", *_contents(moment, node)]
+    answer.links = unique(answer.links)
+    return answer
+
+
+def _ranked(moment: Moment, id: int, seq: int, answer: Answer) -> None:
+    """Its place in the ranking that took it, and what stayed."""
+    eviction = moment.eviction_of(seq)
+    if eviction is None:
+        answer.detail.append("The trace does not hold the ranking behind it.")
+        return
+    answer.table = rankings.table(eviction)
+    answer.links.insert(0, to_event(eviction.seq, "eviction"))
+    for i, r in enumerate(eviction.ranking, 1):
+        if r.node == id:
+            answer.detail.append(
+                f"It was number {i} in the ranking of {eviction.policy}: key {', '.join(map(number, r.key))}, idle for {count(r.age, 'tick')}, "
+                f"{count(r.hits, 'hit')}{_lived(moment, id, seq)}."
+            )
+            break
     else:
-        detail.append(f"It stood after the first {len(eviction.ranking)} of the ranking of {eviction.policy}, which are all that the event shows.")
+        answer.detail.append(f"It came after the first {len(eviction.ranking)} in the ranking of {eviction.policy}, which are all that the event shows.")
     lost = rankings.margin(eviction, moment)
     if lost is not None:
-        detail.append(lost)
-    wanted = moment.index.wanted.get(node.id, [])
-    told = regret(moment, node.id, seq)
-    detail.append(told or "Nobody wanted it again so far in this trace.")
-    detail += _contents(moment, node)
-    return Answer(
-        headline=f"Node #{node.id} was evicted at event {seq}{_for_whom(moment, seq)}{'; regretted' if told else ''}.",
-        detail=detail,
-        table=rankings.table(eviction),
-        links=unique([to_event(eviction.seq, "eviction"), *(to_event(w.seq, f"{w.request} looks for it") for w in wanted[:3]), *_origins(moment, node)]),
-    )
-
-
-def eviction_of(moment: Moment, seq: int) -> ev.Eviction:
-    """The eviction that a removal belongs to."""
-    event = moment.events[moment.index.eviction_of[seq]]
-    assert isinstance(event, ev.Eviction)
-    return event
+        answer.detail.append(lost)
 
 
 def _for_whom(moment: Moment, seq: int) -> str:
-    request = eviction_of(moment, seq).request
-    return "" if request is None else f" for {request_name(moment.state, request)}"
+    eviction = moment.eviction_of(seq)
+    return "" if eviction is None or eviction.request is None else f" for {request_name(moment.state, eviction.request)}"
 
 
 def _lived(moment: Moment, id: int, seq: int) -> str:

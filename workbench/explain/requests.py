@@ -102,8 +102,8 @@ def _passed_over(moment: Moment, r: RequestState) -> ev.RequestPassedOver | None
 
 def _overtaken(moment: Moment, r: RequestState) -> int:
     """Prompt tokens computed since it came for requests that arrived later."""
-    later = list(moment.state.requests.values())
-    later = later[later.index(r) + 1 :]
+    everyone = list(moment.state.requests)
+    later = [moment.state.requests[id] for id in everyone[everyone.index(r.id) + 1 :]]
     return sum((o.computed or 0) if o.retractions else max(0, min(o.kv, len(o.prompt)) - o.cached) for o in later if o.cached is not None)
 
 
