@@ -21,6 +21,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 PAGE = "<!doctype html><title>player</title><style>{css} body{{margin:0}}</style><div id=at></div>"
 
 
+packed = cache(export.pack)
+
+
 def mount(open_page: Callable[..., Any], trace: ev.Trace, size: str = "desktop", **options: Any) -> Any:
     """A page with the player on a trace, as `player`."""
     page = open_page(size, **options).page
@@ -32,7 +35,7 @@ def mount(open_page: Callable[..., Any], trace: ev.Trace, size: str = "desktop",
           await player.load({ packed });
           await new Promise((done) => setTimeout(done, 60));
         }""",
-        export.pack(trace),
+        packed(trace),
     )
     return page
 
