@@ -15,6 +15,7 @@ import gradio as gr
 import uvicorn
 from fastapi import FastAPI
 
+from workbench.export import to_html
 from workbench.ui import theme
 from workbench.ui.lab import Lab
 from workbench.ui.routes import add_routes
@@ -29,7 +30,7 @@ TRIES = 20
 def build(worker: Worker) -> FastAPI:
     """The ASGI app around one worker (started by the caller)."""
     app = FastAPI(openapi_url=None)
-    add_routes(app, worker)
+    add_routes(app, worker, to_html)
     page = Lab(worker).build()
     # Gradio warns that it turns server-side rendering off, which is what is asked for.
     warnings.filterwarnings("ignore", message="SSR mode is not supported", category=UserWarning)

@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import uvicorn
 
 from workbench import app as application
 from workbench import presets
+from workbench import scenario as scenarios
 from workbench.ui.runs import Runs
 from workbench.ui.worker import Worker
 
@@ -70,7 +72,8 @@ def opened(watched: Any, url: str) -> Any:
 def choose(page: Any, title: str) -> None:
     page.click("#preset input")
     page.get_by_role("option", name=title, exact=True).click()
-    page.wait_for_function(f"document.querySelector('#preset input').value === {json.dumps(title)}")
+    note = scenarios.load(presets.titles()[title]).note or ""
+    page.wait_for_function(f"document.querySelector('#note').innerText.includes({json.dumps(note[:40])})")
 
 
 def run(page: Any, timeout: int = 20_000) -> None:
@@ -173,12 +176,82 @@ def test_an_impossible_pool_is_refused_by_name_and_nothing_is_lost(served: Serve
     choose(page, SCRIPTED)
     page.fill("#pages input", "0")
     page.keyboard.press("Tab")
-    page.click("#run")
-    page.wait_for_selector("#message[data-kind=error]")
-    assert "pages" in page.inner_text("#message")
+    page.wait_for_selector("#wrong[data-kind=error]")
+    assert "engine.pages" in page.inner_text("#wrong") and "1" in page.inner_text("#wrong")
     page.fill("#pages input", "32")
     page.keyboard.press("Tab")
+    page.wait_for_selector("#wrong", state="detached")
     run(page)
+
+
+def test_the_scenario_can_be_edited_and_what_is_wrong_with_it_is_said(served: Served, open_page: Callable[..., Any]) -> None:
+    page = opened(open_page(), served.url)
+    choose(page, SCRIPTED)
+    page.click("#folded > button")
+    text = page.input_value("#yaml textarea")
+    page.fill("#yaml textarea", text.replace("pages: 32", "pagez: 32"))
+    page.wait_for_selector("#wrong")
+    assert "engine.pagez: unknown key" in page.inner_text("#wrong")
+    page.click("#run")
+    page.wait_for_selector("#message[data-kind=error]")
+    page.fill("#yaml textarea", text.replace("pages: 32", "pages: 40"))
+    page.wait_for_function("document.querySelector('#pages input').value === '40'")
+    run(page)
+
+
+def test_single_steps_then_the_rest(served: Served, open_page: Callable[..., Any]) -> None:
+    page = opened(open_page(), served.url)
+    choose(page, SCRIPTED)
+    page.click("#step")
+    page.wait_for_function("document.querySelector('#message').innerText.includes('Step by step')")
+    first = int(page.locator(".radix-player").get_attribute("data-events"))
+    page.wait_for_selector("#step:not([disabled])")
+    page.click("#step")
+    page.wait_for_function(f"+document.querySelector('.radix-player').dataset.events > {first}")
+    page.wait_for_selector("#run:not([disabled])")
+    page.click("#run")
+    page.wait_for_function("document.querySelector('#message').innerText.startsWith('Done')")
+
+
+HOSTILE = '<img src=x onerror="window.evil=1">'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.jsonl", b"not json\n", "line 1"),
+        ("b.jsonl", b'{"schema_version":99}\n', "schema_version is 99"),
+        ("c.jsonl", b"", "empty"),
+        ("d.jsonl", b'{"schema_version":1}\n{"kind":"run.started","seq":0,"t":0.0,"step":1,"pages":4,"page_', "line 2"),
+        ("e.yaml", b"engine: [", "YAML"),
+        ("f.yaml", b"requests: []", "requests"),
+        ("g.yaml", HOSTILE.encode() + b": 1", "unknown key"),
+    ],
+)  # fmt: skip
+def test_bad_uploads_get_a_clear_message_and_do_no_harm(
+    served: Served, open_page: Callable[..., Any], tmp_path: Any, name: str, content: bytes, says: str
+) -> None:
+    page = opened(open_page(), served.url)
+    path = tmp_path / name
+    path.write_bytes(content)
+    page.click("#folded > button")
+    page.set_input_files("#folded input[type=file]", str(path))
+    page.wait_for_selector("#message[data-kind=error]")
+    assert says in page.inner_text("#message")
+    assert page.evaluate("window.evil") is None
+    choose(page, SCRIPTED)
+    run(page)
+
+
+def test_an_uploaded_trace_is_shown(served: Served, open_page: Callable[..., Any], tmp_path: Any) -> None:
+    page = opened(open_page(), served.url)
+    path = tmp_path / "mine.jsonl"
+    path.write_bytes(Path("tests/golden/walkthrough.jsonl").read_bytes().replace("10 … 15 20 21".encode(), HOSTILE.replace('"', "'").encode()))
+    page.click("#folded > button")
+    page.set_input_files("#folded input[type=file]", str(path))
+    page.wait_for_selector(".radix-player[data-events='70']")
+    assert "Opened trace" in page.inner_text("#shown")
+    assert page.evaluate("window.evil") is None
 
 
 def test_without_a_model_the_page_still_opens_on_the_recorded_run(open_page: Callable[..., Any], tmp_path: Any) -> None:
@@ -197,4 +270,4 @@ def test_without_a_model_the_page_still_opens_on_the_recorded_run(open_page: Cal
 def test_every_preset_is_offered_by_its_question(served: Served, open_page: Callable[..., Any]) -> None:
     page = opened(open_page(), served.url)
     page.click("#preset input")
-    assert page.get_by_role("option").count() == len(presets.preset_names())
+    assert page.locator("ul[role=listbox] [role=option]").count() == len(presets.preset_names()) + 1

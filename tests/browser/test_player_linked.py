@@ -92,7 +92,7 @@ def test_an_ended_request_lights_up_what_the_tree_still_holds_of_it(open_page: C
     trace = runner.run(
         scenario.parse({"name": "two", "engine": {"executor": "puppet", "pages": 64}, "requests": [
             {"id": "R1", "tokens": "A8+B4", "max_new_tokens": 1, "at_step": 0}, {"id": "R2", "tokens": "A8+C4", "max_new_tokens": 1, "at_step": 9},
-        ]})  # fmt: skip
+        ]})
     ).trace
     end = len(trace) - 1
     state = Replay(trace.events).at(end)

@@ -66,12 +66,12 @@ class ComparePage:
             table = gr.HTML(elem_id="pairs", apply_default_css=False)
         running = gr.State(None)
 
-        question.input(lambda q: QUESTIONS[q] or gr.skip(), question, arms, queue=False, show_progress="hidden")
+        question.input(lambda q: QUESTIONS[q] or gr.skip(), question, arms, queue=False, show_progress="hidden", api_visibility="private")
         go.click(
             self.compare, [preset, arms, repeats], [said, results, words, dots, shares, bars, table, go, stop, running],
-            concurrency_limit=None, concurrency_id="compare-page", show_progress="hidden",
+            concurrency_limit=None, concurrency_id="compare-page", show_progress="hidden", api_visibility="private",
         )  # fmt: skip
-        stop.click(self.stop, [running], [said], queue=False, show_progress="hidden")
+        stop.click(self.stop, [running], [said], queue=False, show_progress="hidden", api_visibility="private")
 
     async def compare(self, title: str, lines: str, repeats: float | None) -> AsyncIterator[tuple[Any, ...]]:
         """Run every arm, repeat by repeat, and show what came out."""

@@ -29,8 +29,9 @@ POLL = 0.15
 TEMPLATE = '<div class="rw-stage"><div class="rw-player"></div><section class="rw-compare" aria-label="First token, cache on against off"></section></div>'
 SAVE = """(text) => { const link = document.createElement('a'); link.href = URL.createObjectURL(new Blob([text], { type: 'text/yaml' }));
 link.download = 'scenario.yaml'; link.click(); URL.revokeObjectURL(link.href); }"""
-QUIET = {"queue": False, "show_progress": "hidden"}
-WAITS = {"concurrency_limit": None, "show_progress": "hidden"}
+# Private: the page inlines a description of every public endpoint, a megabyte of it.
+QUIET = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
+WAITS = {"concurrency_limit": None, "show_progress": "hidden", "api_visibility": "private"}
 
 
 class Lab:
@@ -84,9 +85,9 @@ class Lab:
                 box.input(self.own, [prefix, questions], [yaml, note], **QUIET)
             for knob in knobs:
                 knob.input(self.turn, [yaml, *knobs], [yaml, note], **QUIET)
-            yaml.input(self.retyped, [yaml], [note, *knobs], **QUIET)
+            yaml.change(self.retyped, [yaml], [note, *knobs], **QUIET)
             upload.upload(self.open_file, [upload], [yaml, note, *knobs, *after], **QUIET)
-            save.click(None, [yaml], None, js=SAVE)
+            save.click(None, [yaml], None, js=SAVE, api_visibility="private")
             run.click(self.run, [yaml, base], after, concurrency_id="run", **WAITS)
             step.click(self.step, [yaml, base], after, concurrency_id="step", **WAITS)
             stop.click(self.stop, [base], [said], **QUIET)

@@ -6,13 +6,13 @@ import asyncio
 import gzip
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from importlib import resources
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
-from workbench import export
+from engine import events as ev
 from workbench.ui import player
 from workbench.ui.runs import Run
 from workbench.ui.worker import Worker
@@ -41,8 +41,8 @@ def _file_name(run: Run) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:80] or "run"
 
 
-def add_routes(app: FastAPI, worker: Worker) -> None:
-    """Register the routes on `app`."""
+def add_routes(app: FastAPI, worker: Worker, to_html: Callable[[ev.Trace, str, str | None], str]) -> None:
+    """Register the routes on `app`; `to_html` makes a trace one page that plays offline."""
 
     @app.get("/player.js")
     def script() -> Response:
@@ -69,7 +69,7 @@ def add_routes(app: FastAPI, worker: Worker) -> None:
         if run is None or not run.header:
             return PlainTextResponse(GONE, 404)
         trace = run.trace()
-        page = export.to_html(trace, trace.header.scenario or "run", trace.header.note)
+        page = to_html(trace, trace.header.scenario or "run", trace.header.note)
         return _packed(page.encode(), "text/html; charset=utf-8", f"{_file_name(run)}.html")
 
     @app.get("/status")
