@@ -672,6 +672,11 @@ def encode(event: Event | Header) -> bytes:
     return _encoder.encode(event)
 
 
+def decode(line: bytes) -> Event:
+    """One event from its JSON. Raises msgspec.MsgspecError."""
+    return _event_decoder.decode(line)
+
+
 def json_schema() -> dict[str, Any]:
     """The JSON schema of the header and of every event kind."""
     (header, event), components = msgspec.json.schema_components(

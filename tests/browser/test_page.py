@@ -271,3 +271,38 @@ def test_every_preset_is_offered_by_its_question(served: Served, open_page: Call
     page = opened(open_page(), served.url)
     page.click("#preset input")
     assert page.locator("ul[role=listbox] [role=option]").count() == len(presets.preset_names()) + 1
+
+
+def test_why_is_answered_from_the_trace_and_a_moment_can_be_sent(served: Served, open_page: Callable[..., Any]) -> None:
+    page = opened(open_page(), served.url)
+    choose(page, SCRIPTED)
+    run(page)
+    page.click(".rp-main canvas >> nth=0", position={"x": 40, "y": 20})
+    page.wait_for_function("document.querySelector('.rp-why').innerText.includes('tokens')")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function("location.hash.includes('seq=') && location.hash.includes('run=')")
+    where, seq = page.evaluate("location.hash"), page.locator(".radix-player").get_attribute("data-seq")
+    page.wait_for_timeout(400)
+    where = page.evaluate("location.hash")
+    other = opened(open_page(), served.url + where)
+    other.wait_for_selector(f".radix-player[data-seq='{seq}']")
+    assert other.locator(".radix-player").get_attribute("data-run") == page.locator(".radix-player").get_attribute("data-run")
+
+
+def test_the_compare_page_lays_arms_side_by_side(served: Served, open_page: Callable[..., Any]) -> None:
+    watched = open_page()
+    page = watched.page
+    page.goto(served.url + "compare")
+    page.wait_for_selector("#go")
+    page.fill("#arms textarea", "fcfs:engine.policy=fcfs\nlpm:engine.policy=lpm")
+    page.click("#go")
+    page.wait_for_selector("#dots .js-plotly-plot", timeout=60_000)
+    words = page.inner_text("#words")
+    assert "fcfs: 1,052 of 6,784" in words and "lpm: 4,800 of 6,784" in words and "identical" in words
+    assert page.locator("#pairs tbody tr").count() == 16
+    page.fill("#arms textarea", "only:engine.policy=lpm")
+    page.click("#go")
+    page.wait_for_selector("#message[data-kind=error]")
+    assert "2 to 4" in page.inner_text("#message")
+    assert not [u for u in watched.requests if not u.startswith((served.url, "data:", "blob:"))]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from engine import events as ev
 from workbench.compare import Comparison
 from workbench.report import RequestReport
 
@@ -74,3 +75,18 @@ def _difference(result: Comparison) -> str | None:
         return None
     gap = "unknown" if d.gap is None else f"{d.gap:.4f}"
     return f"{d.request} differs first at output token {d.position + 1}; the gap between its two best tokens there was {gap} (log-probability)."
+
+
+def pool_fill(trace: ev.Trace, most: int = 400) -> list[tuple[float, float]]:
+    """(t, share of all pages in use) after each step, at most `most` points: another arm's line in the timeline."""
+    used = 0
+    points: list[tuple[float, float]] = []
+    for event in trace.events:
+        if isinstance(event, ev.PageAllocated):
+            used += len(event.pages)
+        elif isinstance(event, ev.PageFreed):
+            used -= len(event.pages)
+        if isinstance(event, (ev.StepPlanned, ev.RunEnded)):
+            points.append((event.t, round(used / trace.header.pages, 4)))
+    stride = max(1, len(points) // most)
+    return points[::stride]

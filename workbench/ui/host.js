@@ -29,7 +29,7 @@ async function showRecorded(value) {
   if (!answer.ok) throw new Error(await answer.text());
   await player.load({ jsonl: await answer.text(), run: value.run });
   player.seek(player.trace.length - 1);
-  tell(value.kind === "recorded" ? "Recorded run of the real engine:" : "Opened trace:", false, value);
+  tell(value.run.startsWith("recorded-") ? "Recorded run of the real engine:" : value.kind === "uploaded" ? "Opened trace:" : "Run from the address:", false, value);
 }
 
 /** Events come as server-sent events; the stream is closed while nobody looks and resumed where it was. */
@@ -77,22 +77,44 @@ function watchLive(value) {
 
 let leave = () => {};
 
+/** The server explains from the same events; without an answer the player's own sentence stands. */
+player.setWhy(async (seq, selection) => {
+  if (!shown || seq < 0) return null;
+  const asked = new URLSearchParams({ seq: String(seq), ...(selection || {}) });
+  const answer = await fetch(`/runs/${shown}/why?${asked}`);
+  return answer.ok ? answer.json() : null;
+});
+
+/** An address that names a run opens on it: a teacher can send a moment. */
+function addressed() {
+  const run = new URLSearchParams(location.hash.slice(1)).get("run");
+  return run && /^[\w-]{1,64}$/.test(run) ? { kind: "addressed", run, url: `/runs/${run}` } : null;
+}
+
+function remember(run) {
+  const at = new URLSearchParams(location.hash.slice(1));
+  if (at.get("run") === run) return;
+  history.replaceState(null, "", `#${new URLSearchParams({ run })}`);
+}
+
 async function show(text) {
   if (!text) return;
-  const value = JSON.parse(text);
+  const value = (shown === null && addressed()) || JSON.parse(text);
   RP.drawComparison(beside, value.compare || null);
+  player.setGhost(value.compare ? value.compare.ghost : null);
   if (value.run === shown) return;
   shown = value.run;
+  remember(value.run);
   leave();
   leave = () => {};
   try {
-    if (value.kind === "recorded" || value.kind === "uploaded") await showRecorded(value);
-    else if (value.kind === "live") leave = watchLive(value);
+    if (value.kind === "live") leave = watchLive(value);
+    else if (value.kind !== "empty") await showRecorded(value);
     else strip.replaceChildren("No run is shown yet. Choose a preset and press Run.");
   } catch (error) {
     strip.replaceChildren(`This run cannot be shown: ${error.message}`);
   }
 }
 
-show(props.value);
+show(props.value).then(() => RP.linkToAddress(player));
 watch("value", () => show(props.value));

@@ -15,7 +15,7 @@ from workbench import presets
 from workbench import scenario as scenarios
 from workbench.compare import lay_side_by_side
 from workbench.estimate import estimate
-from workbench.figures.ttft import ttft_pairs
+from workbench.figures.ttft import pool_fill, ttft_pairs
 from workbench.ui import asking, text
 from workbench.ui.compare_page import ComparePage
 from workbench.ui.runs import BusyError, Gate, Run
@@ -224,7 +224,8 @@ class Lab:
             first.scenario, [("cache on", {}), ("cache off", {"engine.cache": "off"})], [[first.finished], [second.finished]],
             order=[["cache on", "cache off"]], warm_up="measured speed once, before the arms",
         )  # fmt: skip
-        facts = ttft_pairs(result) | {"ghost": second.id}
+        ghost = {"label": "cache off: pages in use", "points": pool_fill(second.finished.trace)}
+        facts = ttft_pairs(result) | {"ghost": ghost}
         yield (_shown(first, facts), text.message("Both arms are done: the same token ids, a fresh engine each."), *_buttons("done"), first.id)
 
     def stop(self, id: str | None) -> str:

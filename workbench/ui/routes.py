@@ -9,6 +9,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from importlib import resources
 
+import msgspec
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
@@ -71,6 +72,17 @@ def add_routes(app: FastAPI, worker: Worker, to_html: Callable[[ev.Trace, str, s
         trace = run.trace()
         page = to_html(trace, trace.header.scenario or "run", trace.header.note)
         return _packed(page.encode(), "text/html; charset=utf-8", f"{_file_name(run)}.html")
+
+    @app.get("/runs/{id}/why")
+    def why(id: str, seq: int, node: int | None = None, request: str | None = None, page: int | None = None) -> Response:
+        run = worker.runs.get(id)
+        if run is None or not run.header:
+            return PlainTextResponse(GONE, 404)
+        asked = {k: v for k, v in (("node", node), ("request", request), ("page", page)) if v is not None}
+        try:
+            return Response(msgspec.json.encode(run.why(seq, asked)), media_type="application/json")
+        except ValueError as error:
+            return PlainTextResponse(str(error), 400)
 
     @app.get("/status")
     def status() -> Response:

@@ -14,6 +14,7 @@ from typing import Any
 
 from engine import Engine
 from engine import events as ev
+from workbench.explain import Answer, Explainer
 from workbench.report import Report
 from workbench.runner import Run as Finished
 from workbench.runner import token_ids
@@ -85,6 +86,8 @@ class Run:
     kind: str = "live"
     """`live`, `recorded` or `uploaded`."""
     _engine: Any = None
+    _explainer: Explainer | None = None
+    _asking: threading.Lock = field(default_factory=threading.Lock)
     _known: set[int] = field(default_factory=set)
 
     @property
@@ -123,6 +126,23 @@ class Run:
         trace = ev.Trace.parse([self.header, *lines])
         trace.header.texts = {str(i): t for i, t in self.texts}
         return trace
+
+    def why(self, seq: int, selection: dict[str, Any]) -> Answer:
+        """Why: an answer for a selection (node, request or page) or the event at `seq`. Raises ExplainError."""
+        with self._asking:
+            if self._explainer is None:
+                self._explainer = Explainer([], ev.decode_header(self.header))
+            known = len(self._explainer)
+            if known < len(self.lines):
+                self._explainer.extend([ev.decode(line) for line in self.lines[known:]])
+            self._explainer.header.texts.update({str(i): t for i, t in self.texts})
+            if "request" in selection:
+                return self._explainer.request(seq, str(selection["request"]))
+            if "node" in selection:
+                return self._explainer.node(seq, int(selection["node"]))
+            if "page" in selection:
+                return self._explainer.page(seq, int(selection["page"]))
+            return self._explainer.event(seq)
 
     def started(self, engine: Engine) -> None:
         """The engine is ready: its header is known from here on."""
