@@ -1,6 +1,6 @@
 # make run    set up on first use, then open the workbench
 # make test   everything a change has to pass
-# The rest: setup, lint, slow, bench, lessons-free, clean.
+# The rest: setup, lint, slow, bench, clean.
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -9,7 +9,7 @@ INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --constraint
 BENCHMARKS := $(filter-out benchmarks/make_%,$(wildcard benchmarks/*.py))
 
 .DEFAULT_GOAL := run
-.PHONY: run setup setup-dev model browser lint test slow bench lessons-free clean
+.PHONY: run setup setup-dev model browser lint test slow bench clean
 
 run: setup
 	@$(PY) -m workbench app
@@ -54,10 +54,6 @@ slow: setup-dev model browser
 
 bench: setup model
 	@for script in $(BENCHMARKS); do echo "== $$script"; $(PY) $$script || exit 1; done
-
-# The lessons from a clean kernel, with no model and no network.
-lessons-free: setup-dev
-	@$(PY) -m pytest tests/lessons
 
 clean:
 	rm -rf $(VENV) .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist out
