@@ -371,10 +371,15 @@ class Engine:
         detokenizer = self._texts.get(request.id)
         if detokenizer is None or not new:
             return ""
-        visible = [i for i in new if request.params.ignore_eos or i not in self.executor.eos_ids]
+        visible = [i for i in new if not self._ends(request, i)]
         delta: str = detokenizer.push(visible) if visible else ""
         request.text += delta
         return delta
+
+    def _ends(self, request: Request, token: int) -> bool:
+        """Whether a token ends the request: an end of text, or one that it named."""
+        params = request.params
+        return token in params.stop_token_ids or (not params.ignore_eos and token in self.executor.eos_ids)
 
     def _reason(
         self, request: Request, new: list[int], sampled: Sampled | None
@@ -385,7 +390,7 @@ class Engine:
         detokenizer = self._texts.get(request.id)
         if detokenizer is not None and detokenizer.stopped is not None:
             return "stop", detokenizer.stopped
-        if new and not request.params.ignore_eos and new[-1] in self.executor.eos_ids:
+        if new and self._ends(request, new[-1]):
             return "stop", new[-1]
         if len(request.output) >= request.params.max_new_tokens:
             return "length", None

@@ -37,6 +37,7 @@ class SamplingParams(Asked):
     top_k: int | None = Field(None, ge=1)
     seed: int | None = Field(None, ge=0, le=2**63 - 1)
     stop: tuple[str, ...] = Field((), max_length=16)
+    stop_token_ids: tuple[int, ...] = Field((), max_length=64, description="end after any of these, as after an end of text")
     logprobs: int | None = Field(None, ge=1, le=20, description="top few to report with each token")
 
 

@@ -17,6 +17,7 @@ def as_scenario(trace: ev.Trace, overrides: dict[str, Any] | None = None) -> Sce
     """The scenario that repeats a trace. Raises ScenarioError when the trace holds no request."""
     state = fold(trace.events)
     aborted, failed = _ends(trace.events)
+    stops = {e.request: e.matched_stop for e in trace.events if isinstance(e, ev.RequestFinished)}
     requests: list[dict[str, Any]] = []
     for event in trace.events:
         if not isinstance(event, ev.RequestArrived):
@@ -24,6 +25,7 @@ def as_scenario(trace: ev.Trace, overrides: dict[str, Any] | None = None) -> Sce
         was = state.requests[event.request]
         # A script that is over ends its request; one that ended otherwise had more to say.
         said = was.output if was.reason in ("stop", "length") else [*was.output, 0]
+        stop = stops.get(event.request)
         salt, adapter, content = event.namespace or (None, None, None)
         if adapter is not None or content is not None:
             raise ScenarioError(f"{event.request}: adapter and content namespaces cannot be replayed by this release")
@@ -31,6 +33,7 @@ def as_scenario(trace: ev.Trace, overrides: dict[str, Any] | None = None) -> Sce
             {
                 "id": event.request, "label": event.label, "at_step": event.step, "tokens": event.prompt,
                 "max_new_tokens": event.max_new_tokens, "salt": salt, "says": list(said), "store": event.store,
+                "stop_token_ids": [stop] if isinstance(stop, int) else [],
                 "abort_at_step": aborted.get(event.request), "fail_at_step": failed.get(event.request),
             }
         )  # fmt: skip

@@ -83,7 +83,7 @@ def submit(engine: Engine, request: RequestSpec, seed: int, logprobs: int | None
         namespace=request.namespace, priority=request.priority, store=request.store,
         label=request.label, says=request.says, max_new_tokens=request.max_new_tokens,
         ignore_eos=request.ignore_eos, temperature=request.temperature, top_p=request.top_p,
-        top_k=request.top_k, seed=fixed, stop=tuple(request.stop), logprobs=logprobs,
+        top_k=request.top_k, seed=fixed, stop=tuple(request.stop), stop_token_ids=tuple(request.stop_token_ids), logprobs=logprobs,
     )  # fmt: skip
 
 

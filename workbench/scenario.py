@@ -51,6 +51,7 @@ class RequestSpec(Asked):
     top_k: int | None = Field(None, ge=1)
     seed: int | None = Field(None, ge=0, le=2**63 - 1)
     stop: list[str] = Field(default_factory=list, max_length=16)
+    stop_token_ids: list[int] = Field(default_factory=list, max_length=64)
     regex: str | None = None
     json_schema: dict[str, Any] | None = None
     salt: str | None = None

@@ -52,7 +52,7 @@ def note(scenario: Scenario, guess: Estimate, state: ModelState) -> str:
         cost.append(f"{guess.prompt_tokens:,} prompt tokens, {guess.output_tokens} to answer at most")
     return (
         f'<p class="rw-note">{html.escape(scenario.note or "")}</p>'
-        f'<p class="rw-cost" id="estimate">A run takes {html.escape(", ".join(cost))}.</p>'
+        f'<p class="rw-cost" id="estimate">One run: {html.escape(", ".join(cost))}.</p>'
     )
 
 
