@@ -3,7 +3,8 @@
     python benchmarks/player_seek.py [--events 100000] [--nodes 3000] [--seeks 300] [--seconds 8]
 
 Seeks: fold, layout and drawing commands of the whole page, timed in the page, at random positions.
-Live: events arrive in batches of 50 ms at 2,000 a second on a tree of that size; frames are counted over
+Seeks are timed again with a node (the root of nearly all) and with a request selected.
+Live: a request is selected, and events arrive in batches of 50 ms at 2,000 a second on a tree of that size; frames are counted over
 the whole time, and the slowest twentieth is told as well.
 """
 
@@ -25,11 +26,13 @@ from workbench.ui import player
 CHROMIUM = os.environ.get("CHROMIUM") or ("/usr/bin/chromium" if os.path.exists("/usr/bin/chromium") else None)
 RATE = 2000
 BATCH = 0.05
+SELECTED = {"node": {"node": 2}, "request": {"request": "R100"}}
 PAGE = "<!doctype html><meta charset=utf-8><style>{css} body{{margin:0}}</style><div id=at></div><script>{js}</script>"
 
-SEEKS = """(n) => {
+SEEKS = """([n, selected]) => {
   const p = window.player, out = [];
   let x = 12345;
+  p.select(selected);
   for (let i = 0; i < n + 20; i++) {
     x = (Math.imul(x, 1103515245) + 12345) >>> 0;
     const seq = Math.floor((x / 4294967296) * p.trace.length);
@@ -70,13 +73,15 @@ def seeks(page: Page, trace: ev.Trace, n: int) -> list[tuple[str, str]]:
     took = page.evaluate(
         "async (packed) => { const t = performance.now(); await window.player.load({ packed }); return performance.now() - t; }", packed
     )
-    rows = page.evaluate(SEEKS, n)
+    rows = page.evaluate(SEEKS, [n, None])
     whole = [r[0] for r in rows]
+    chosen = {what: [r[0] for r in page.evaluate(SEEKS, [n, selection])] for what, selection in SELECTED.items()}
     return [
         ("packed run", f"{len(packed) / 1000:.0f} KB, {len(packed) / len(trace) * 10:.0f} KB per 10,000 events"),
         ("decode and index", f"{took:.0f} ms"),
         ("live nodes, median", f"{percentile([r[3] for r in rows], 0.5):.0f}"),
         ("random seek, whole page", f"p50 {percentile(whole, 0.5):.1f} ms, p95 {percentile(whole, 0.95):.1f} ms"),
+        *[(f"  with a {what} selected", f"p50 {percentile(v, 0.5):.1f} ms, p95 {percentile(v, 0.95):.1f} ms") for what, v in chosen.items()],
         ("  of it: fold", f"p50 {percentile([r[1] for r in rows], 0.5):.1f} ms, p95 {percentile([r[1] for r in rows], 0.95):.1f} ms"),
         ("  of it: layout and drawing", f"p50 {percentile([r[2] for r in rows], 0.5):.1f} ms, p95 {percentile([r[2] for r in rows], 0.95):.1f} ms"),
     ]
@@ -93,6 +98,7 @@ def live(page: Page, trace: ev.Trace, seconds: float) -> list[tuple[str, str]]:
           window.player.destroy();
           window.player = RadixPlayer.mount(document.getElementById('at'), { theme: 'light' });
           await window.player.load({ header, events });
+          window.player.select({ request: 'R100' });
           window.player.follow(true);
         }""",
         [json.loads(ev.encode(trace.header)), lines[:cut]],

@@ -5,6 +5,8 @@
 (function (RP) {
   "use strict";
 
+  const NOTHING = [];
+
   class Paged {
     /** @param {number} bits log2 of the chunk length. @param {function(number)} make a new zeroed chunk. */
     constructor(bits, make) {
@@ -27,6 +29,24 @@
 
     add(i, delta) {
       this.own(i >> this.bits)[i & this.mask] += delta;
+    }
+
+    /** Call `each(value, length)` for every run of equal entries in [from, to). */
+    runs(from, to, each) {
+      let start = from;
+      let value = this.get(from);
+      for (let i = from; i < to; ) {
+        const chunk = this.chunks[i >> this.bits] || NOTHING;
+        const end = Math.min(to, ((i >> this.bits) + 1) << this.bits);
+        for (; i < end; i++) {
+          const v = chunk[i & this.mask] || 0;
+          if (v === value) continue;
+          each(value, i - start);
+          start = i;
+          value = v;
+        }
+      }
+      if (to > start) each(value, to - start);
     }
 
     /** Chunk `k`, ours to write. */

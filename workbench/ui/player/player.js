@@ -156,8 +156,8 @@
     light() {
       const { selection, seq, now } = this;
       const { layout } = this.tree.icicle;
-      const list = this.chosenEvents;
-      return { selection, seq, now, layout, moment: layout.moment, lit: RP.lit(now, layout, selection, list.a.subarray(0, list.n)) };
+      this.concerns.of(selection);
+      return { selection, seq, now, layout, moment: layout.moment, lit: RP.lit(now, layout, selection, this.concerns.finds) };
     }
 
     setView(view) {

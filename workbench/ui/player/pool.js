@@ -86,23 +86,22 @@
       const rows = Math.max(1, Math.ceil(cells / columns));
       const ctx = surface.begin(rows * cell + 2);
       this.grid = { cell, columns, per };
-      const selected = player.lit.pages.size ? player.lit.pages : null;
+      const chosen = new Set();
+      for (const page of player.lit.pages) chosen.add(Math.floor(page / per));
       this.count.fill(0);
       let [code, kind] = [0, FREE];
       const inside = new Int32Array(4);
+      const add = (owner, pages) => {
+        if (owner !== code) [code, kind] = [owner, this.stateOf(state, owner)];
+        inside[kind] += pages;
+      };
       for (let i = 0; i < cells; i++) {
         inside.fill(0);
-        let chosen = false;
         const end = Math.min(state.pages, (i + 1) * per);
-        for (let page = i * per; page < end; page++) {
-          const owner = state.owner.get(page);
-          if (owner !== code) [code, kind] = [owner, this.stateOf(state, owner)];
-          inside[kind]++;
-          if (selected && selected.has(page)) chosen = true;
-        }
+        state.owner.runs(i * per, end, add);
         for (let k = 0; k < 4; k++) this.count[k] += inside[k];
         this.paint(ctx, (i % columns) * cell, Math.floor(i / columns) * cell, cell - 2, inside, end - i * per);
-        if (chosen) {
+        if (chosen.has(i)) {
           ctx.strokeStyle = player.theme.ink;
           ctx.lineWidth = 2;
           ctx.strokeRect((i % columns) * cell, Math.floor(i / columns) * cell, cell - 2, cell - 2);

@@ -40,7 +40,7 @@
       if (key === this.shown) return;
       this.shown = key;
       const keyed = rows.some((r) => r.cells[2] !== "–");
-      const columns = [["", true], ["request"], ...(keyed ? [["key", true]] : []), ["tokens", true], ["held by"]];
+      const columns = [["no.", true], ["request"], ...(keyed ? [["key", true]] : []), ["tokens", true], ["held by"]];
       const cells = rows.map((r) => ({ ...r, cells: keyed ? r.cells : r.cells.filter((_, i) => i !== 2) }));
       const more = waiting > MOST ? [RP.el("p", { class: "rp-hint", text: `and ${RP.number(waiting - MOST)} more` })] : [];
       this.panel.body.replaceChildren(RP.table("Waiting requests, next first", columns, cells), ...more);

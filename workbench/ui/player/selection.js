@@ -62,15 +62,10 @@
     }
   };
 
-  const ofNode = (state, id, events, out) => {
+  const ofNode = (state, id, finds, out) => {
     const slot = state.slotOfNode.get(id) - 1;
     out.nodes.add(id);
-    for (const seq of events) {
-      if (seq > state.seq) break;
-      if (state.trace.kindOf(seq) !== "request.matched") continue;
-      const e = state.trace.event(seq);
-      if (e.path.includes(id)) out.used.add(state.trace.requestNumber(e.request));
-    }
+    for (let i = 0; i < finds.seqs.length && finds.seqs[i] <= state.seq; i++) out.used.add(finds.requests[i]);
     if (slot < 0) return;
     for (const page of state.nodePages.get(slot)) out.pages.add(page);
     const pieces = state.nodePieces.get(slot);
@@ -84,15 +79,15 @@
 
   /**
    * @param {Object} selection {node} or {request}, or null
-   * @param {Int32Array} events numbers of the events that concern it
+   * @param {{seqs: number[], requests: number[]}} finds who found a selected node at admission, and when
    * @returns {{nodes: Set, pages: Set, requests: Set, holds: Set, used: Set, wrote: Set}} node ids, page ids
    *   and request numbers; of a node also which requests hold it now, found it at admission, and wrote it.
    */
-  RP.lit = (state, layout, selection, events) => {
+  RP.lit = (state, layout, selection, finds) => {
     const out = {};
     for (const name of ["nodes", "pages", "requests", "holds", "used", "wrote"]) out[name] = new Set();
     if (!selection) return out;
-    if (selection.node) ofNode(state, selection.node, events, out);
+    if (selection.node) ofNode(state, selection.node, finds, out);
     else {
       const number = state.trace.requestNumber(selection.request);
       if (number < state.requestCount) ofRequest(state, layout, number, out);
