@@ -576,7 +576,7 @@ class Trace:
         self.step = 1
         self.replica = 0
         self._seq = 0
-        self._open: list[tuple[type[Event], float, int, dict[str, Any]]] = []
+        self._open: list[Event] = []
 
     @property
     def on(self) -> bool:
@@ -587,21 +587,16 @@ class Trace:
         """Append one event at the trace's current `t` and `step`."""
         if not (self.keep or self.sinks):
             return
-        # Built at the commit, all at once: between two forwards the caches are cold, and once is cheaper.
-        self._open.append((event, self.t, self.step, fields))
+        self._open.append(event(seq=self._seq, t=self.t, step=self.step, replica=self.replica, **fields))
+        self._seq += 1
 
     def commit(self) -> None:
         """Close an operation: its last event gets `commit`, and the sinks see all of them."""
-        if not self._open:
+        batch = self._open
+        if not batch:
             return
-        seq, replica = self._seq, self.replica
-        batch = [
-            event(seq=seq + i, t=t, step=step, replica=replica, **fields)
-            for i, (event, t, step, fields) in enumerate(self._open)
-        ]
-        self._seq += len(batch)
-        self._open = []
         msgspec.structs.force_setattr(batch[-1], "commit", True)
+        self._open = []
         if self.keep:
             self.events.extend(batch)
         for sink in self.sinks:
