@@ -17,8 +17,9 @@
       const { trace, replay } = this.player;
       const seq = replay.marks.next("eviction", state.seq + 1, -1);
       this.panel.root.hidden = seq === null;
-      if (seq === null || seq === this.shown) return;
+      if (seq === null || (seq === this.shown && trace === this.trace)) return;
       this.shown = seq;
+      this.trace = trace;
       const e = trace.event(seq);
       this.panel.note.textContent = `asked ${RP.count(e.asked, "page")}, freed ${RP.number(e.freed)} · ${e.policy}`;
       const rows = e.ranking.slice(0, 5).map((r) => ({
@@ -36,6 +37,9 @@
     constructor(player) {
       this.player = player;
       this.panel = RP.panel("selection", "Selected");
+      /** What is told, without its values; "" is the hint, null nothing yet. */
+      this.shape = null;
+      this.values = [];
     }
 
     draw(state) {
@@ -44,21 +48,34 @@
       if (!told) {
         this.panel.note.textContent = "";
         const hint = "Click a node, a page or a request: all views light up what belongs to it. Double click a node to look closer. Esc clears.";
-        this.panel.body.replaceChildren(RP.el("p", { class: "rp-hint", text: hint }));
+        if (this.shape !== "") this.panel.body.replaceChildren(RP.el("p", { class: "rp-hint", text: hint }));
+        this.shape = "";
         return;
       }
       this.panel.note.textContent = told.name;
-      const facts = told.facts.flatMap(([name, value]) => [RP.el("dt", { text: name }), RP.el("dd", { text: value })]);
-      this.panel.body.replaceChildren(RP.el("dl", { class: "rp-facts" }, ...facts), ...told.texts);
+      const shape = JSON.stringify([told.name, told.facts.map(([name]) => name), told.texts.map(([title]) => title)]);
+      if (shape !== this.shape) this.make(told);
+      this.shape = shape;
+      [...told.facts, ...told.texts].forEach(([, text], i) => {
+        if (this.values[i].textContent !== text) this.values[i].textContent = text;
+      });
     }
 
-    text(title, text) {
-      return RP.el("div", { class: "rp-text" }, RP.el("h3", { text: title }), RP.el("p", { tabindex: "0", text: text || "–" }));
+    /** New elements; while the same things are told they stay, and only their values change. */
+    make({ facts, texts, node }) {
+      const values = facts.map(() => RP.el("dd"));
+      const bodies = texts.map(() => RP.el("p", { tabindex: "0" }));
+      this.values = [...values, ...bodies];
+      const list = RP.el("dl", { class: "rp-facts" }, ...facts.flatMap(([name], i) => [RP.el("dt", { text: name }), values[i]]));
+      const closer = RP.el("button", { type: "button", class: "rp-twin", text: "look closer", on: { click: () => this.closer(node) } });
+      const blocks = texts.map(([title], i) => RP.el("div", { class: "rp-text" }, RP.el("h3", { text: title }), bodies[i]));
+      this.panel.body.replaceChildren(list, ...(node ? [closer] : []), ...blocks);
     }
 
-    closer(slot) {
+    closer(id) {
+      const slot = this.player.now.slotOfNode.get(id) - 1;
       this.player.setView("icicle");
-      this.player.tree.icicle.zoomTo(slot);
+      if (slot >= 0) this.player.tree.icicle.zoomTo(slot);
     }
 
     /** The first few of some requests by name, and how many more there are. */
@@ -89,10 +106,8 @@
           ["found by", this.names(this.player.lit.used)],
           ...(field(N.PINS) ? [["pinned until", `step ${RP.number(field(N.PINS))}`]] : []),
         ],
-        texts: [
-          RP.el("button", { type: "button", class: "rp-twin", text: "look closer", on: { click: () => this.closer(slot) } }),
-          this.text("Text", RP.tokensText(state.trace, state.nodeTokens(slot, 200))),
-        ],
+        texts: [["Text", RP.tokensText(state.trace, state.nodeTokens(slot, 200))]],
+        node: id,
       };
     }
 
@@ -131,8 +146,8 @@
           ["sent back", `${RP.number(field(R.RETRACTIONS))} ×`],
         ],
         texts: [
-          this.text("Prompt", RP.tokensText(trace, trace.prompt(number).slice(0, 600))),
-          this.text("Answer", RP.tokensText(trace, state.output(number))),
+          ["Prompt", RP.tokensText(trace, trace.prompt(number).slice(0, 600))],
+          ["Answer", RP.tokensText(trace, state.output(number)) || "–"],
         ],
       };
     }

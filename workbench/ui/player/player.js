@@ -275,6 +275,7 @@
       this.stopKeys();
       this.stopTheme();
       this.why.destroy();
+      this.queue.destroy();
       for (const { surface } of [this.tree.icicle, this.tree.graph, this.pool, this.lanes, this.timeline]) surface.observer.disconnect();
       this.root.remove();
     }

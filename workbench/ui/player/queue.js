@@ -5,6 +5,8 @@
   const R = RP.R;
   /** Rows shown; the rest is told as a number. */
   const MOST = 12;
+  /** Milliseconds between two lists while the run moves. */
+  const READABLE = 250;
   const UNITS = { pages: "page", budget: "token", "running cap": "request", chunk: "token" };
 
   /** {number, key} of the waiting: the last order's head, then the others as they stand in the queue. */
@@ -22,10 +24,21 @@
       this.player = player;
       this.panel = RP.panel("queue", "Queue");
       this.shown = "";
+      this.drawn = 0;
     }
 
+    /** While the run moves by itself, no more often than one can read. */
     draw(state) {
+      const { player } = this;
+      const left = player.following || player.scrubber.playing ? this.drawn + READABLE - performance.now() : 0;
+      clearTimeout(this.timer);
+      if (left > 0) this.timer = setTimeout(() => this.show(player.now), left);
+      else this.show(state);
+    }
+
+    show(state) {
       const { trace, replay, selection } = this.player;
+      this.drawn = performance.now();
       const waiting = state.queue.length;
       this.panel.root.classList.toggle("rp-folded", !waiting);
       this.panel.body.hidden = !waiting;
@@ -72,6 +85,10 @@
       const has = e.available < 0 ? `none, ${RP.number(-e.available)} are promised already` : RP.number(e.available);
       const numbers = unit ? `: needs ${RP.count(e.needed, unit)}, has ${has}` : e.behind ? `: ${e.behind}` : "";
       return `${e.limit}${numbers}${e.overtaken ? `; overtaken by ${RP.count(e.overtaken, "token")}` : ""}`;
+    }
+
+    destroy() {
+      clearTimeout(this.timer);
     }
   }
   RP.Queue = Queue;
