@@ -29,7 +29,7 @@
       const { theme, marks } = this;
       if (!this.n) return;
       this.fill();
-      this.line((i) => marks.recent.a[i], theme.accent, 1, [2, 2]);
+      this.line((i) => marks.recent.a[i], theme.ink, 1, []);
       this.line((i) => (marks.prompts.a[i] ? marks.hits.a[i] / marks.prompts.a[i] : NaN), theme.accent, 2, []);
       if (ghost) this.ghost(ghost);
       this.ctx.strokeStyle = theme.line;
@@ -50,19 +50,35 @@
 
     /** Pages in the tree, and of running requests on top: hatched, so that they differ without colour too. */
     fill() {
-      const { ctx, theme, marks, bottom, tall } = this;
-      for (let x = 0; x < this.width; x++) {
-        const i = this.event(x);
-        const tree = (tall * marks.cached.a[i]) / this.pages;
-        const own = (tall * marks.private.a[i]) / this.pages;
-        ctx.globalAlpha = 0.28;
-        ctx.fillStyle = theme.cached;
-        ctx.fillRect(x, bottom - tree, 1, tree);
-        ctx.globalAlpha = x % 4 === 3 ? 0.25 : 0.7;
-        ctx.fillStyle = theme.computed;
-        ctx.fillRect(x, bottom - tree - own, 1, own);
-      }
+      const { ctx, theme, marks } = this;
+      const tree = (i) => marks.cached.a[i] / this.pages;
+      this.area(() => 0, tree);
+      ctx.globalAlpha = 0.28;
+      ctx.fillStyle = theme.cached;
+      ctx.fill();
+      this.area(tree, (i) => tree(i) + marks.private.a[i] / this.pages);
+      ctx.globalAlpha = 0.75;
+      ctx.fillStyle = theme.computed;
+      ctx.fill();
+      ctx.fillStyle = RP.hatching(ctx, theme.panel, 4);
+      ctx.fill();
       ctx.globalAlpha = 1;
+    }
+
+    /** The path around what lies between two shares, in whole columns of pixels. */
+    area(low, high) {
+      const { ctx, bottom, tall } = this;
+      ctx.beginPath();
+      for (let x = 0; x < this.width; x++) {
+        const y = bottom - tall * high(this.event(x));
+        ctx.lineTo(x, y);
+        ctx.lineTo(x + 1, y);
+      }
+      for (let x = this.width - 1; x >= 0; x--) {
+        const y = bottom - tall * low(this.event(x));
+        ctx.lineTo(x + 1, y);
+        ctx.lineTo(x, y);
+      }
     }
 
     /** A line of shares 0 to 1; NaN is left out. */

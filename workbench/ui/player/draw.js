@@ -150,6 +150,9 @@
     return patterns.get(key);
   };
 
+  /** Diagonal strokes as a fill style. */
+  RP.hatching = patternOf;
+
   /** Diagonal strokes inside a rectangle: the second mark beside colour. */
   RP.hatch = (ctx, x, y, w, h, colour, gap = 5) => {
     ctx.fillStyle = patternOf(ctx, colour, gap);

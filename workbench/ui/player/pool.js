@@ -101,12 +101,8 @@
         state.owner.runs(i * per, end, add);
         for (let k = 0; k < 4; k++) this.count[k] += inside[k];
         this.paint(ctx, (i % columns) * cell, Math.floor(i / columns) * cell, cell - 2, inside, end - i * per);
-        if (chosen.has(i)) {
-          ctx.strokeStyle = player.theme.ink;
-          ctx.lineWidth = 2;
-          ctx.strokeRect((i % columns) * cell, Math.floor(i / columns) * cell, cell - 2, cell - 2);
-        }
       }
+      this.paintChosen(ctx, chosen);
       this.tell(state, per);
     }
 
@@ -127,6 +123,20 @@
         if (kind === PRIVATE) RP.hatch(ctx, x, y, size, size, theme.panel, 5);
         else if (kind === LOCKED) ctx.fillRect(x + size / 2 - 1.5, y + size / 2 - 1.5, 3, 3);
         else if (kind === FREE) ctx.fillRect(x + 2, y + 2, size - 4, size - 4);
+      }
+    }
+
+    /** One line around neighbouring cells that are selected. */
+    paintChosen(ctx, chosen) {
+      const { cell, columns } = this.grid;
+      ctx.fillStyle = this.player.theme.ink;
+      for (const i of chosen) {
+        const column = i % columns;
+        const [x, y] = [column * cell - 1, Math.floor(i / columns) * cell - 1];
+        if (!column || !chosen.has(i - 1)) ctx.fillRect(Math.max(0, x - 0.5), y, 2, cell + 1);
+        if (column === columns - 1 || !chosen.has(i + 1)) ctx.fillRect(x + cell - 1, y, 2, cell + 1);
+        if (!chosen.has(i - columns)) ctx.fillRect(x, Math.max(0, y - 0.5), cell + 1, 2);
+        if (!chosen.has(i + columns)) ctx.fillRect(x, y + cell - 1, cell + 1, 2);
       }
     }
 
