@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -36,13 +37,17 @@ class Served:
         self.handler = handler
         logging.getLogger().addHandler(handler)
         self.worker = Worker(Runs(), model)
-        self.port = application.free_port(None)
-        config = uvicorn.Config(application.build(self.worker), host="127.0.0.1", port=self.port, log_level="warning")
+        # Bound before the server starts, on a port that the system picks: two workers may serve at once.
+        listener = socket.socket()
+        listener.bind(("127.0.0.1", 0))
+        self.port = listener.getsockname()[1]
+        config = uvicorn.Config(application.build(self.worker), log_level="warning")
         self.server = uvicorn.Server(config)
-        self.thread = threading.Thread(target=self.server.run, daemon=True)
+        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [listener]}, daemon=True)
         self.thread.start()
         self.worker.start()
         while not self.server.started:
+            assert self.thread.is_alive(), "the server ended before it had started"
             time.sleep(0.05)
         self.url = f"http://127.0.0.1:{self.port}/"
 
