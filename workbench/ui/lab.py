@@ -48,6 +48,7 @@ class Lab:
             gr.Navbar(visible=False)
             head = gr.HTML(text.header(self.worker.model, "lab"), elem_id="head", apply_default_css=False)
             base = gr.State(None)
+            settled = gr.State(False)
             with gr.Row(elem_id="controls", equal_height=False):
                 opens = next(t for t, n in self.titles.items() if n == OPENS_WITH)
                 preset = gr.Dropdown([*self.titles, OWN], value=opens, label="What happens when…", elem_id="preset", scale=5, min_width=270)
@@ -79,7 +80,9 @@ class Lab:
             knobs = [cache, policy, pages, size]
             after = [player, said, run, step, stop, off, base]
             page.load(self.describe, [yaml], [note], **QUIET)
-            timer.tick(self.watch_model, [yaml], [head, note, said, timer], **QUIET)
+            timer.tick(self.watch_model, None, [head, said, timer, settled], **QUIET)
+            # The text is read anew here: a tick that was under way may have been overtaken by an edit.
+            settled.change(self.describe, [yaml], [note], **QUIET)
             preset.input(self.choose, [preset, prefix, questions], [own, yaml, *knobs, note, *after], **QUIET)
             for box in (prefix, questions):
                 box.input(self.own, [prefix, questions], [yaml, note], **QUIET)
@@ -257,12 +260,12 @@ class Lab:
                 yield text.message(now, "busy")
             await asyncio.sleep(POLL)
 
-    def watch_model(self, yaml: str) -> tuple[Any, ...]:
+    def watch_model(self) -> tuple[Any, ...]:
         """Tell how far the model is; stop asking once that is settled."""
         model = self.worker.model
         settled = model.status != "loading"
         said = text.failure(model) if model.status == "failed" else gr.skip()
-        return text.header(model, "lab"), self.describe(yaml) if settled else gr.skip(), said, gr.Timer(active=not settled)
+        return text.header(model, "lab"), said, gr.Timer(active=not settled), settled
 
     def _recorded(self, name: str) -> str:
         run = self.worker.recorded(name)
