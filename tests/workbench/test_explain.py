@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from engine import events as ev
+from engine.cache.eviction import POLICIES
 from tests.workbench.explaining import busy, made
-from workbench.explain import Explainer, ExplainError, plain
+from workbench.explain import Explainer, ExplainError, plain, rankings
 from workbench.explain.remembered import Remembered
 from workbench.replay import State, fold, pack
 
@@ -25,7 +26,7 @@ def test_a_waiting_request_says_why_and_where_it_stands() -> None:
     _, explainer = made(TIGHT, *PAIR)
     answer = explainer.request(7, "R2")
     assert answer.headline == "R2 (big) waits: it needs 10 pages and 2 can be had."
-    assert answer.detail == ["Number 1 of 2 in the queue (fcfs).", "R1 runs now."]
+    assert answer.detail == ["It is first of two in the queue: first come, first served.", "R1 runs now."]
     assert explainer.request(7, "R3").headline == "R3 waits: R2 is before it and it needs 10 pages and 2 can be had."
     assert explainer.request(3, "R3").headline == "R3 waits: the next step has not been planned yet."
     assert explainer.request(0, "R3").headline == "R3 has not arrived yet; it does at event 3."
@@ -43,6 +44,68 @@ def test_overtaken_by_how_many_tokens() -> None:
     assert "Later arrivals computed 3 prompt tokens while it waited." in explainer.event(
         next(e.seq for e in trace if isinstance(e, ev.RequestAdmitted) and e.request == "R1")
     ).detail
+
+
+def test_a_waiting_request_says_its_place_and_its_key() -> None:
+    first = [{"id": "W1", "tokens": "A8"}, {"id": "W2", "tokens": "B6"}]
+    burst = [
+        {"id": f"R{i}", "tokens": tokens, "at_step": 3, "max_new_tokens": 6}
+        for i, tokens in enumerate(("C4", "B6+D2", "A8+E2", "A8+F2", "A8+G2"), 1)
+    ]  # fmt: skip
+    trace, explainer = made({"policy": "lpm", "max_running": 1}, *first, *burst)
+    order = next(e for e in trace if isinstance(e, ev.QueueOrdered))
+    assert order.head == ["R3", "R4", "R5", "R2", "R1"] and order.keys == [-8, -8, -8, -6, 0]
+
+    def place(request: str, seq: int = order.seq) -> str:
+        return explainer.request(seq, request).detail[0]
+
+    assert place("R3") == "It is first of five in the queue: longest prefix first, 8 tokens found."
+    assert place("R5") == "It is third of five in the queue: longest prefix first, 8 tokens found; R3 and R4 have the same and stand before it."
+    assert place("R2") == "It is fourth of five in the queue: longest prefix first puts R3, R4 and R5 (8 tokens found each) before it (6 tokens found)."
+    assert place("R1") == (
+        "It is fifth of five in the queue: longest prefix first puts R3 (8 tokens found), R4 (8 tokens found), R5 (8 tokens found) "
+        "and 1 more before it (0 tokens found)."
+    )
+    admitted = next(e.seq for e in trace if isinstance(e, ev.RequestAdmitted) and e.request == "R4")
+    assert place("R2", admitted) == "It is second of three in the queue: longest prefix first puts R5 (8 tokens found) before it (6 tokens found)."
+    assert explainer.request(admitted - 4, "R1").headline.startswith("R1 waits: R")
+    arrived = next(e.seq for e in trace if isinstance(e, ev.RequestArrived) and e.request == "R1")
+    assert place("R1", arrived) == "It is first of one in the queue: longest prefix first."
+
+
+def test_who_came_after_the_queue_was_ordered_has_no_key_yet() -> None:
+    requests = [
+        {"id": "R0", "tokens": "A8", "max_new_tokens": 9}, *({"id": f"R{i}", "tokens": f"{'BCD'[i - 1]}2", "at_step": 2} for i in (1, 2)),
+        {"id": "R3", "tokens": "D2", "at_step": 5},
+    ]  # fmt: skip
+    trace, explainer = made({"policy": "lpm", "max_running": 1}, *requests)
+    arrived = next(e.seq for e in trace if isinstance(e, ev.RequestArrived) and e.request == "R3")
+    assert explainer.request(arrived, "R3").detail[0] == (
+        "It is third of three in the queue; longest prefix first: it joined after the queue was last put in order."
+    )
+
+
+def test_what_a_run_came_to() -> None:
+    trace, explainer = made(TIGHT, *PAIR)
+    answer = explainer.event(len(trace) - 1)
+    assert answer.headline == "The run is over: 0 of 14 prompt tokens came from the cache (0 %)."
+    assert answer.table is not None and answer.table.rows == [
+        ["R1", 6, 0, "never seen", "1 s"], ["R2", 6, 0, "never seen", "5 s"], ["R3", 2, 0, "never seen", "6 s"],
+    ]  # fmt: skip
+    cycle = [{"id": f"R{i}", "tokens": f"{'ABCABC'[i]}8"} for i in range(6)]
+    trace, explainer = made({"pages": 20}, *cycle)
+    end = explainer.event(len(trace) - 1)
+    evictions = [e for e in trace if isinstance(e, ev.Eviction)]
+    assert end.detail == [f"{len(evictions)} evictions; 3 of them took what was wanted again (regretted)."]
+    assert [row[3] for row in end.table.rows] == ["never seen"] * 3 + ["evicted"] * 3  # type: ignore[union-attr]
+    trace, explainer = made({"pages": 4}, {"id": "R1", "tokens": "A9"})
+    assert explainer.event(len(trace) - 1).headline == "The run ends: nothing is left to do.", "all were refused"
+
+
+def test_the_time_to_first_token_is_split() -> None:
+    trace, explainer = made(TIGHT, *PAIR)
+    event = next(e for e in trace if isinstance(e, ev.RequestFirstToken) and e.request == "R2")
+    assert explainer.event(event.seq).detail == ["Of that (simulated): 4 s in the queue and 1 s in prefill, for 6 tokens computed and 0 from the cache."]
 
 
 def test_a_running_request_says_what_it_holds() -> None:
@@ -202,6 +265,44 @@ def test_the_leaf_said_to_be_next_is_the_one_that_goes() -> None:
     assert len(evictions) > 20
     for e in evictions:
         assert explainer.node(e.seq - 1, e.ranking[0].node).headline.endswith("is the next to be evicted.")
+
+
+@pytest.mark.parametrize("policy", sorted(set(POLICIES) & set(rankings.RULES)))
+def test_the_order_of_every_known_policy_is_the_engine_s(policy: str) -> None:
+    requests = [
+        {"id": f"R{i}", "tokens": f"{'ABCD'[i % 4]}{4 + i % 5}+{chr(ord('E') + i % 20)}{2 + i % 4}", "max_new_tokens": 3, "at_step": i} for i in range(50)
+    ]
+    trace, explainer = made({"pages": 40, "max_running": 3, "eviction": policy}, *requests)
+    evictions = [e for e in trace if isinstance(e, ev.Eviction) and e.ranking]
+    assert len(evictions) > 10
+    for e in evictions:
+        assert explainer.node(e.seq - 1, e.ranking[0].node).headline.endswith("is the next to be evicted.")
+
+
+A, B = (ev.Ranked(node=n, key=[], tokens=t, age=a, hits=h) for n, t, a, h in ((1, 5, 9, 1), (2, 3, 4, 3)))
+
+
+@pytest.mark.parametrize(
+    ("policy", "keys", "stays", "says"),
+    [
+        ("lru", ([3], [8]), B, "it was used 5 ticks later than node #1, the last to go"),
+        ("mru", ([-8], [-3]), A, "it was used 5 ticks earlier than node #2, the last to go"),
+        ("lfu", ([1, 3], [3, 8]), B, "it has 3 hits against the 1 of node #1, the last to go"),
+        ("lfu", ([1, 3], [1, 8]), B, "it was used 5 ticks later than node #1, the last to go"),
+        ("fifo", ([1], [2]), B, "it was stored later than node #1, the last to go"),
+        ("filo", ([-2], [-1]), A, "it was stored earlier than node #2, the last to go"),
+        ("slru", ([0, 3], [1, 8]), B, "it is protected by 3 hits, unlike node #1, the last to go, with 1"),
+        ("size", ([-5, 3], [-3, 8]), B, "it has 3 tokens against the 5 of node #1, the last to go"),
+        ("belady", ([7], [9]), B, "its key is 9, that of node #1, the last to go, 7"),
+        ("lru", ([3], [3]), B, "its key is that of node #1, the last to go, and it was created later"),
+    ],
+)
+def test_what_sets_the_one_that_stays_apart(policy: str, keys: tuple[list[int], list[int]], stays: ev.Ranked, says: str) -> None:
+    last = A if stays is B else B
+    moment = made({}, {"tokens": "A3"})[1]._moment(0)
+    ranking = [msgspec.structs.replace(last, key=keys[0], taken=last.tokens), msgspec.structs.replace(stays, key=keys[1])]
+    event = ev.Eviction(seq=0, t=0, step=1, asked=1, freed=1, unit="page", policy=policy, locked=0, evictable=2, ranking=ranking)
+    assert rankings.margin(event, moment) == f"Node #{stays.node} stays: {says}."
 
 
 def test_pages_are_told_as_the_state_has_them() -> None:

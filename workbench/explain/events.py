@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from engine import events as ev
-from workbench.explain import misses, nodes, rankings, requests
+from workbench.explain import misses, nodes, rankings, requests, summary
 from workbench.explain.answer import Answer, Link, Table
 from workbench.explain.moment import Moment, to_event, to_node, to_request, unique
 from workbench.explain.sentences import sentence
-from workbench.explain.words import capital, count, number
+from workbench.explain.standing import policy_words
+from workbench.explain.words import capital, count, number, seconds
 from workbench.replay import RequestState
 
 
@@ -47,6 +48,20 @@ def _admitted(moment: Moment, e: ev.RequestAdmitted, answer: Answer) -> None:
         answer.detail.append(f"Later arrivals computed {count(e.overtaken, 'prompt token')} while it waited.")
 
 
+def _first_token(moment: Moment, e: ev.RequestFirstToken, answer: Answer) -> None:
+    """The split of the time to first token."""
+    r = moment.state.requests[e.request]
+    if r.admitted is None:
+        return
+    queue, prefill = r.admitted - r.arrived, e.t - r.admitted
+    simulated = " (simulated)" if moment.header.clock == "virtual" else ""
+    again = ", with the time it was sent back," if r.retractions else ""
+    answer.detail.append(
+        f"Of that{simulated}: {seconds(queue)} in the queue and {seconds(prefill)}{again} in prefill, "
+        f"for {count(r.computed or 0, 'token')} computed and {number(r.cached or 0)} from the cache."
+    )
+
+
 def _passed_over(moment: Moment, e: ev.RequestPassedOver, answer: Answer) -> None:
     if e.limit in ("pages", "budget", "chunk"):
         unit = "page" if e.limit == "pages" else "token"
@@ -58,11 +73,11 @@ def _passed_over(moment: Moment, e: ev.RequestPassedOver, answer: Answer) -> Non
 
 
 def _ordered(moment: Moment, e: ev.QueueOrdered, answer: Answer) -> None:
-    cached = e.policy.startswith("lpm")
+    name, tell = policy_words(e.policy)
     answer.table = Table(
-        title=f"{e.policy}: {'most cached tokens first' if cached else 'the smallest key goes first'}",
-        columns=["request", "cached tokens" if cached else "key"],
-        rows=[[r, -k if cached else k] for r, k in zip(e.head, e.keys, strict=True)],
+        title=name,
+        columns=["request", "key"],
+        rows=[[r, tell(e.keys[i]) if i < len(e.keys) else None] for i, r in enumerate(e.head)],
         taken=[False] * len(e.head),
         links=[to_request(r) for r in e.head],
     )
@@ -139,6 +154,8 @@ def _broken(moment: Moment, e: ev.InvariantBroken, answer: Answer) -> None:
 
 
 _MORE: dict[type[ev.Event], Callable[[Moment, Any, Answer], None]] = {
+    ev.RunEnded: summary.explain,
+    ev.RequestFirstToken: _first_token,
     ev.RequestMatched: _matched,
     ev.RequestAdmitted: _admitted,
     ev.RequestPassedOver: _passed_over,

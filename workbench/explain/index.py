@@ -58,6 +58,7 @@ class Index:
         self._tick_seqs: array[int] = array("q")
         self._ticks: array[int] = array("q")
         self._unborn: list[int] = []
+        self._orders: list[int] = []
         self._eviction = self._removal = -2
         self._stored: dict[ev.Namespace | None, Remembered] = defaultdict(Remembered)
         self._seen = Remembered()
@@ -76,6 +77,11 @@ class Index:
         seqs = self.requests[request].get(kind, []) if request in self.requests else []
         i = bisect_right(seqs, seq)
         return seqs[i - 1] if i else None
+
+    def ordered(self, seq: int) -> int | None:
+        """The last event up to `seq` that put the queue in order."""
+        i = bisect_right(self._orders, seq)
+        return self._orders[i - 1] if i else None
 
     def tick(self, seq: int) -> int:
         """The cache's tick after event `seq`."""
@@ -158,6 +164,9 @@ class Index:
             self.born[node] = e.tick
         self._unborn = []
 
+    def _order(self, e: ev.QueueOrdered, s: State) -> None:
+        self._orders.append(e.seq)
+
     def _evicting(self, e: ev.Eviction, s: State) -> None:
         self._eviction = self._removal = e.seq
 
@@ -181,6 +190,7 @@ class Index:
 
 _HANDLERS: dict[type[ev.Event], Callable[[Index, Any, State], None]] = {
     ev.RunStarted: Index._started,
+    ev.QueueOrdered: Index._order,
     ev.RequestMatched: Index._matched,
     ev.RequestAdmitted: Index._admitted,
     ev.RequestFinished: Index._ended,

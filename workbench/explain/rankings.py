@@ -1,6 +1,9 @@
-"""The ranking behind an eviction: who went, who stayed, and by how much."""
+"""The ranking behind an eviction: who went, who stayed, and by how much; and the order among those who are left."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 from engine import events as ev
 from workbench.explain.answer import Table
@@ -9,6 +12,37 @@ from workbench.explain.words import capital, count, number
 from workbench.replay import NodeState, State
 
 COLUMNS = ["node", "key", "tokens", "idle, ticks", "hits", "taken, tokens"]
+
+
+class Part(NamedTuple):
+    """One part of a policy's key: what it is for a leaf, and how two leaves that differ in it are told apart."""
+
+    value: Callable[[NodeState], int]
+    apart: Callable[[ev.Ranked, ev.Ranked, str], str]
+    """Why the first stays while the second went, who is named by the third."""
+
+
+PROTECTED = 2
+"""Hits from which slru protects a leaf."""
+
+LATER = Part(lambda n: n.last_used, lambda a, b, went: f"it was used {count(b.age - a.age, 'tick')} later than {went}")
+EARLIER = Part(lambda n: -n.last_used, lambda a, b, went: f"it was used {count(a.age - b.age, 'tick')} earlier than {went}")
+NEWER = Part(lambda n: n.id, lambda a, b, went: f"it was stored later than {went}")
+OLDER = Part(lambda n: -n.id, lambda a, b, went: f"it was stored earlier than {went}")
+HITS = Part(lambda n: n.hits, lambda a, b, went: f"it has {count(a.hits, 'hit')} against the {number(b.hits)} of {went}")
+SAFE = Part(lambda n: n.hits >= PROTECTED, lambda a, b, went: f"it is protected by {count(a.hits, 'hit')}, unlike {went}, with {number(b.hits)}")
+SMALLER = Part(lambda n: -n.count, lambda a, b, went: f"it has {count(a.tokens, 'token')} against the {number(b.tokens)} of {went}")
+
+RULES: dict[str, tuple[Part, ...]] = {
+    "lru": (LATER,),
+    "mru": (EARLIER,),
+    "lfu": (HITS, LATER),
+    "fifo": (NEWER,),
+    "filo": (OLDER,),
+    "slru": (SAFE, LATER),
+    "size": (SMALLER, LATER),
+}
+"""Policies whose order can be told from the state, smallest key first; of others only what an eviction says is told."""
 
 
 def table(e: ev.Eviction) -> Table:
@@ -37,27 +71,34 @@ def margin(e: ev.Eviction, moment: Moment) -> str | None:
         if sum(r.taken for r in taken) < e.freed * moment.state.page_size:
             return None
         return f"Nothing else could be evicted; node #{last.node} keeps {count(last.tokens - last.taken, 'token')}." if part else "Nothing else could be evicted."
-    first = stays[0]
-    name = capital(moment.node(first.node))
-    if e.policy == "lru":
-        apart = int(first.key[0] - last.key[0])
-        if not apart:
-            return f"{name} is as old, and stays because it was created later."
-        return f"{name} stays: it was used {count(apart, 'tick')} later than node #{last.node}, the last to go."
-    keys = ", ".join(map(number, first.key)), ", ".join(map(number, last.key))
-    return f"{name} stays: its key is {keys[0]}, that of node #{last.node}, the last to go, {keys[1]}."
+    return f"{capital(moment.node(stays[0].node))} stays: {_apart(e.policy, stays[0], last)}."
+
+
+def _apart(policy: str, stays: ev.Ranked, last: ev.Ranked) -> str:
+    went = f"node #{last.node}, the last to go"
+    for part, mine, other in zip(RULES.get(policy, ()), stays.key, last.key, strict=False):
+        if mine != other:
+            return part.apart(stays, last, went)
+    if stays.key == last.key:
+        return f"its key is that of {went}, and it was created later"
+    keys = [", ".join(map(number, r.key)) for r in (stays, last)]
+    return f"its key is {keys[0]}, that of {went}, {keys[1]}"
 
 
 def place(state: State, node: NodeState, policy: str | None) -> tuple[int, int] | None:
     """The place of an unlocked leaf in the order of eviction, and how many there are; None where it has none.
 
-    Only the order of `lru` is known from the state.
+    None too for a policy that is not among the `RULES`.
     """
-    if policy != "lru" or not evictable(node):
+    rule = RULES.get(policy or "")
+    if rule is None or not evictable(node):
         return None
-    key = (node.last_used, node.id)
-    others = [(n.last_used, n.id) for n in state.nodes.values() if evictable(n)]
-    return 1 + sum(other < key for other in others), len(others)
+
+    def key(n: NodeState) -> tuple[int, ...]:
+        return (*(part.value(n) for part in rule), n.id)
+
+    others = [key(n) for n in state.nodes.values() if evictable(n)]
+    return 1 + sum(other < key(node) for other in others), len(others)
 
 
 def evictable(node: NodeState) -> bool:

@@ -7,6 +7,7 @@ from workbench.explain import misses
 from workbench.explain.answer import Answer, ExplainError, Link
 from workbench.explain.moment import Moment, to_event, to_node, to_request, unique
 from workbench.explain.sentences.requests import finish_reason, limit
+from workbench.explain.standing import in_order, standing
 from workbench.explain.words import count, listed, node_name, number, request_name, seconds
 from workbench.replay import RequestState
 
@@ -61,13 +62,12 @@ def _split(r: RequestState) -> str:
 
 def _waiting(moment: Moment, r: RequestState, answer: Answer) -> None:
     state = moment.state
-    place = state.queue.index(r.id) + 1
     running = [o.id for o in state.requests.values() if o.status in ("prefill", "decode")]
     why, links = _held_by(moment, r)
     if answer.headline:
         answer.detail.insert(0, f"At its last look-up: {answer.headline}")
     answer.headline = f"{request_name(state, r.id)} waits: {why}."
-    answer.detail.append(f"Number {place} of {len(state.queue)} in the queue ({moment.config('policy') or 'policy unknown'}).")
+    answer.detail.insert(0, standing(moment, r))
     runs = f"{listed(running)} {'runs' if len(running) == 1 else 'run'}" if running else "Nobody runs"
     answer.detail.append(f"{runs} now.")
     over = _overtaken(moment, r)
@@ -86,7 +86,8 @@ def _held_by(moment: Moment, r: RequestState) -> tuple[str, list[Link]]:
     back = moment.last(r.id, ev.RequestRetracted)
     if back is not None and back.step == moment.state.step:
         return "decode ran out of pages and sent it back", [to_event(back.seq, "sent back")]
-    for other in moment.state.queue[: moment.state.queue.index(r.id)]:
+    queue = in_order(moment)
+    for other in queue[: queue.index(r.id)]:
         event = _passed_over(moment, moment.state.requests[other])
         if event is not None and event.limit not in ("prefix in flight", "leader room"):
             return f"{other} is before it and {limit(event)}", [to_event(event.seq, f"{other} is passed over"), to_request(other)]
