@@ -19,7 +19,7 @@ EVICTIONS = ("lru", "lfu", "fifo", "mru", "filo", "slru", "priority", "size", "b
 CACHES = ("radix", "blocks", "off")
 
 HERE: dict[str, tuple[Any, ...]] = {
-    "cache": ("radix", "off"),
+    "cache": ("radix", "blocks", "off"),
     "eviction": ("lru",),
     "policy": ("fcfs", "lpm"),
     "executor": ("model", "puppet", "replay"),
@@ -81,6 +81,9 @@ class EngineConfig(Asked):
     cache_pages: int | None = Field(None, ge=1, description="cap on unlocked tree pages; null: one shared pool")
     eviction: Literal["lru", "lfu", "fifo", "mru", "filo", "slru", "priority", "size", "belady"] = "lru"
     eviction_unit: Literal["page", "leaf"] = Field("page", description="trim the leaf by pages, or take it whole")
+    block_order: Literal["tail-first", "head-first"] = Field(
+        "tail-first", description="how a released chain joins the free queue (cache: blocks)"
+    )
     pin_budget: float = Field(0.5, ge=0, le=1, description="share of all pages that pins may hold")
     policy: Literal["fcfs", "lpm", "lpm-as-shipped", "lpm-fair", "dfs-weight", "lof", "random", "priority"] = "fcfs"
     fair_bound: int | None = Field(65536, ge=0, description="prompt tokens that later arrivals may overtake by (lpm-fair)")
@@ -125,6 +128,8 @@ class EngineConfig(Asked):
                 )
         if self.chunk is not None and self.prefill_budget is not None and self.chunk > self.prefill_budget:
             raise ValueError(f"chunk: {self.chunk} is above prefill_budget ({self.prefill_budget}); lower one of them")
+        if self.cache == "blocks" and self.eviction != "lru":
+            raise ValueError(f"eviction: {self.eviction!r} needs cache: radix; blocks leave their free queue in its own order, lru")
         if self.reserve_min > self.reserve_start:
             raise ValueError(f"reserve_min: {self.reserve_min} is above reserve_start ({self.reserve_start})")
         if self.cache_pages is not None and self.cache_pages > self.pages:

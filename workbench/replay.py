@@ -129,12 +129,16 @@ class State:
         )
 
     def path(self, node: int) -> list[int]:
-        """Node ids from `node` up to the root, the root excluded."""
+        """Node ids from `node` up to the root, the root excluded; or up to where something is missing."""
         out = []
-        while node:
+        while node and (node in self.nodes or not out):
             out.append(node)
             node = self.nodes[node].parent
         return out
+
+    def reachable(self, node: int) -> bool:
+        """Whether a look-up can come to this node: all that is above it is still there."""
+        return self.nodes[self.path(node)[-1]].parent == ev.ROOT
 
     def tokens(self, node: NodeState) -> list[int]:
         """The token ids a node holds."""
@@ -356,7 +360,7 @@ def _node_trimmed(s: State, e: ev.NodeTrimmed) -> None:
 
 def _node_evicted(s: State, e: ev.NodeEvicted) -> None:
     node = s.nodes.pop(e.node)
-    if node.parent:
+    if node.parent in s.nodes:
         s.nodes[node.parent].children -= 1
     s.gone[e.node] = (e.seq, node)
     s.totals["evicted_tokens"] += e.tokens

@@ -1,4 +1,4 @@
-"""A radix cache by itself: contract 4 called by hand, with page ids handed out in order."""
+"""A cache by itself: contract 4 called by hand, with page ids handed out in order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from typing import Any
 
 from engine import events as ev
 from engine.cache.base import Inserted, Match, pack
+from engine.cache.blocks import BlockCache
+from engine.cache.off import NoCache
 from engine.cache.radix import RadixCache
+
+KINDS: dict[str, Any] = {"radix": RadixCache, "blocks": BlockCache, "off": lambda page_size, trace: NoCache()}
 
 
 @dataclass
@@ -25,9 +29,9 @@ class Asker:
 class Grove:
     """A cache of one page size, and short ways to fill and ask it."""
 
-    def __init__(self, page_size: int = 1, **options: Any) -> None:
+    def __init__(self, page_size: int = 1, kind: str = "radix", **options: Any) -> None:
         self.trace = ev.Trace()
-        self.cache = RadixCache(page_size, trace=self.trace, **options)
+        self.cache = KINDS[kind](page_size, trace=self.trace, **options)
         self.page_size = page_size
         self.next_page = 0
 

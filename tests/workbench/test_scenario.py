@@ -80,7 +80,7 @@ def test_what_a_scenario_cannot_say_is_refused_with_its_path(data: Any, says: st
 
 
 @pytest.mark.parametrize(("key", "value", "here"), [
-    ("cache", "blocks", "radix, off"), ("eviction", "lfu", "lru"), ("policy", "lpm-fair", "fcfs, lpm"),
+    ("eviction", "lfu", "lru"), ("policy", "lpm-fair", "fcfs, lpm"),
     ("executor", "cost", "model, puppet, replay"), ("in_batch", "barrier", "off"), ("overlap", True, "False"),
     ("host_pages", 8, "0"), ("replicas", 2, "1"), ("grammar", "xgrammar", "own"), ("hardware", "h100", "measured"),
 ])  # fmt: skip
