@@ -105,6 +105,8 @@ class RequestArrived(Event, tag="request.arrived"):
     label: str | None = None
     store: bool = True
     """False: it leaves nothing in the cache."""
+    pin: int = 0
+    """Steps for which its stored prompt is to be held, from its end."""
 
 
 class RequestRefused(Event, tag="request.refused"):
@@ -191,7 +193,10 @@ class RequestRemapped(Event, tag="request.remapped"):
 
 
 class RequestRetracted(Event, tag="request.retracted"):
-    """Decoding ran out of pages: it gives its pages back and waits again; its output stays."""
+    """Decoding ran out of pages, or a more important request (`by`) displaced it.
+
+    It gives its pages back and waits again; its output stays.
+    """
 
     request: str
     outputs: int
@@ -201,6 +206,7 @@ class RequestRetracted(Event, tag="request.retracted"):
     """The reserve estimate after this retraction."""
     to: str = "back"
     times: int = 1
+    by: str | None = None
 
 
 class RequestAborted(Event, tag="request.aborted"):
@@ -344,11 +350,16 @@ class NodeRestored(Event, tag="node.restored"):
 
 
 class NodePinned(Event, tag="node.pinned"):
-    """The path to `node` is held until step `until` (0: unpinned); `refused` pages were over budget."""
+    """The path to `node` is held up to and including step `until` (0: unpinned); `refused` pages were over budget.
+
+    `node` 0: nothing of it could be held. `request` is whose prompt it is; where the pin gave way before its
+    time, the one that could not have been served otherwise.
+    """
 
     node: int
     until: int
     refused: int = 0
+    request: str | None = None
 
 
 class Ranked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

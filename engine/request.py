@@ -55,9 +55,13 @@ class Request:
     arrived: float
     index: int
     """Arrival number, for ties and for overtaking."""
+    seat: int = field(default=0, init=False)
+    """Its place in the queue, rising from the front."""
     namespace: Namespace | None = None
     priority: int = 0
     store: bool = True
+    pin: int = 0
+    """Steps for which its stored prompt is held, from its end."""
     label: str | None = None
     says: list[Any] | None = None
     fail_at_step: int | None = None
@@ -99,9 +103,16 @@ class Request:
 
     def packed(self, stop: int) -> bytes:
         """Tokens [0, stop) of prompt and output, packed for the cache."""
+        return bytes(memoryview(self._all_packed())[: stop * WIDTH])
+
+    def begins_with(self, packed: bytes) -> bool:
+        """Whether prompt and output begin with these packed tokens."""
+        return self._all_packed().startswith(packed)
+
+    def _all_packed(self) -> bytearray:
         if len(self._packed) < self.size * WIDTH:
             self._packed += pack(self.tokens[len(self._packed) // WIDTH :])
-        return bytes(self._packed[: stop * WIDTH])
+        return self._packed
 
     def packed_but_last(self) -> bytes:
         """What may be looked up: all but the last token, which must run."""

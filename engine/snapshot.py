@@ -18,7 +18,7 @@ from engine.totals import Totals
 
 
 def snapshot(
-    pool: Pool, cache: PrefixCache, waiting: list[Request], running: list[Request], totals: Totals
+    pool: Pool, cache: PrefixCache, waiting: Iterable[Request], running: list[Request], totals: Totals
 ) -> dict[str, Any]:
     """Queue order, live requests, tree, owner of each page, totals. No times, no tensors."""
     owners: list[Owner] = [None] * pool.pages
@@ -142,12 +142,12 @@ class Checker:
                 breaches.append(
                     Breach(f"node {node.id} has {node.locks} locks, running requests hold {held.get(node.id, 0)}")
                 )
-            if not node.locks:
+            if not (node.locks or node.pins):
                 evictable += len(node.pages)
             if len(node.pages) * self._pool.page_size != node.count or len(node.run) != len(pack([0])) * node.count:
                 breaches.append(Breach(f"node {node.id} has {node.count} tokens in {len(node.pages)} pages"))
         if evictable != self._cache.evictable:
-            breaches.append(Breach(f"{evictable} tree pages are unlocked, the cache counts {self._cache.evictable}"))
+            breaches.append(Breach(f"{evictable} tree pages are neither locked nor pinned, the cache counts {self._cache.evictable}"))
         if idle and held:
             breaches.append(Breach(f"idle, but locks are held on nodes {sorted(held)}"))
         return breaches

@@ -258,7 +258,7 @@ def test_b13_a_thousand_short_calls_leave_no_table_behind() -> None:
     lab.run()
     engine = lab.engine
     tables = [engine._live, engine._aborts, engine._texts, engine._arrivals, engine.executor._chains,
-              engine.scheduler.waiting, engine.scheduler.running, engine.scheduler._told_over]  # fmt: skip
+              engine.scheduler.waiting, engine.scheduler.running, engine.scheduler.telling._over]  # fmt: skip
     assert [len(t) for t in tables] == [0] * len(tables)
     assert engine.totals.finished == 1000 and lab.idle()
 
