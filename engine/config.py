@@ -15,16 +15,14 @@ from pydantic import (
 )
 
 POLICIES = ("fcfs", "lpm", "lpm-as-shipped", "lpm-fair", "dfs-weight", "lof", "random", "priority")
+SORTS = ("lpm", "lpm-as-shipped", "lpm-fair")
 EVICTIONS = ("lru", "lfu", "fifo", "mru", "filo", "slru", "priority", "size", "belady")
 CACHES = ("radix", "blocks", "off")
 
 HERE: dict[str, tuple[Any, ...]] = {
     "cache": ("radix", "blocks", "off"),
-    "eviction": ("lru",),
-    "policy": ("fcfs", "lpm"),
     "executor": ("model", "puppet", "replay"),
     "hardware": ("measured",),
-    "in_batch": ("off",),
     "overlap": (False,),
     "host_pages": (0,),
     "replicas": (1,),
@@ -130,6 +128,12 @@ class EngineConfig(Asked):
             raise ValueError(f"chunk: {self.chunk} is above prefill_budget ({self.prefill_budget}); lower one of them")
         if self.cache == "blocks" and self.eviction != "lru":
             raise ValueError(f"eviction: {self.eviction!r} needs cache: radix; blocks leave their free queue in its own order, lru")
+        if self.in_batch == "sort" and self.policy not in SORTS:
+            raise ValueError(f"in_batch: 'sort' is a sort key of {', '.join(SORTS)}; policy is {self.policy!r}")
+        if self.eviction == "belady" and self.policy != "fcfs":
+            raise ValueError(
+                f"eviction: belady (farthest next use) goes by the order of the requests, so it needs policy: fcfs; got {self.policy}"
+            )
         if self.reserve_min > self.reserve_start:
             raise ValueError(f"reserve_min: {self.reserve_min} is above reserve_start ({self.reserve_start})")
         if self.cache_pages is not None and self.cache_pages > self.pages:
