@@ -28,9 +28,11 @@ from engine.cache.base import (
     Inserted,
     Listener,
     Match,
+    Pinned,
     Stop,
     unpack,
 )  # fmt: skip
+from engine.cache.pins import Pins
 from engine.cache.radix import RANKED, common
 from engine.events import Namespace, Ranked
 
@@ -88,7 +90,12 @@ class BlockCache:
     """
 
     def __init__(
-        self, page_size: int, order: str = "tail-first", trace: ev.Trace | None = None, hasher: Hash = chained
+        self,
+        page_size: int,
+        order: str = "tail-first",
+        trace: ev.Trace | None = None,
+        hasher: Hash = chained,
+        pin_budget: int = 0,
     ) -> None:
         self.page_size = page_size
         self.order = order
@@ -96,6 +103,7 @@ class BlockCache:
         self.tick = 0
         self._trace = ev.Trace(keep=False) if trace is None else trace
         self._emit = self._trace.emit
+        self._pins = Pins(pin_budget, self._trace, self._pin_kept, self._pin_freed)
         self._hash = hasher
         self._page_bytes = page_size * WIDTH
         self._blocks: dict[int, Block] = {}
@@ -114,6 +122,11 @@ class BlockCache:
     def held(self) -> int:
         """Blocks, a page each."""
         return len(self._blocks)
+
+    @property
+    def pinned(self) -> int:
+        """Blocks that pins hold."""
+        return self._pins.pages
 
     def subscribe(self, listener: Listener) -> None:
         """Tell `listener` of every block that can be found from now on, and of every one that no longer can."""
@@ -178,7 +191,7 @@ class BlockCache:
 
     def to_lock(self, match: Match) -> int:
         """Pages in the free queue that acquiring this match would take out of it."""
-        return sum(not block.locks for block in match.path)
+        return sum(not (block.locks or block.pins) for block in match.path)
 
     # --- holding -------------------------------------------------------------------------------
 
@@ -188,7 +201,7 @@ class BlockCache:
         if match.path:
             self._date(match.path, request.cached is None)
             for block in match.path:
-                if not block.locks:
+                if not (block.locks or block.pins):
                     del self._free[block.id]
                 block.locks += 1
             self._emit(ev.NodeLocked, node=match.node.id, request=request.id)
@@ -228,10 +241,41 @@ class BlockCache:
         """Move the unlocked blocks of one path, last block first, to the end of the free queue."""
         self._turn += 1
         for block in path if self.order == "tail-first" else reversed(path):
-            if not block.locks:
+            if not (block.locks or block.pins):
                 block.turn = self._turn
                 self._free[block.id] = block
                 self._free.move_to_end(block.id)
+
+    # --- pinning, and what is to come ----------------------------------------------------------
+
+    def pin(self, tokens: bytes, ns: Namespace | None, until: int, request: Holder) -> Pinned:
+        """Hold what is known of a sequence up to and including step `until`, as far as the budget allows."""
+        path = self._descend(tokens, ns)
+        fit = self._pins.room(path, len(path))
+        end = path[fit - 1] if fit else None
+        self._pins.hold(end, until, len(path) - fit, request)
+        return Pinned(end, len(path) - fit)
+
+    def unpin(self, step: int) -> None:
+        """Let go of the pins whose last step lies before `step`."""
+        self._pins.expire(step)
+
+    def give_way(self, request: Holder) -> bool:
+        """Let go of the pin that ends first, so that `request` can be served; False where there is none."""
+        return self._pins.give_way(request)
+
+    def _pin_kept(self, block: Block) -> None:
+        if not block.locks:
+            del self._free[block.id]
+
+    def _pin_freed(self, block: Block) -> None:
+        self._queue([block])
+
+    def expect(self, request: Holder, tokens: bytes, ns: Namespace | None) -> None:
+        """The free queue does not look ahead."""
+
+    def ended(self, request: Holder) -> None:
+        """The free queue does not look ahead."""
 
     # --- storing -------------------------------------------------------------------------------
 
