@@ -48,8 +48,8 @@ class Block:
     """One page of tokens (`run`, packed). The root has an empty run and id 0."""
 
     __slots__ = (
-        "children", "count", "depth", "hash", "hits", "id", "last_used", "locks", "lost", "ns", "pages", "parent",
-        "pins", "priority", "run", "turn", "writer",
+        "children", "count", "depth", "hash", "hits", "id", "last_used", "locks", "ns", "pages", "parent", "pins",
+        "priority", "removed", "run", "turn", "writer",
     )  # fmt: skip
 
     def __init__(
@@ -72,7 +72,7 @@ class Block:
         self.priority = 0
         self.turn = 0
         """The release or touch with which it last joined the free queue."""
-        self.lost = False
+        self.removed = False
         """Whether no look-up can reach it any more: it has left, or something above it has."""
         self.writer: str | None = None
 
@@ -110,6 +110,7 @@ class BlockCache:
         self._table: dict[int, list[Block]] = {}
         self._free: OrderedDict[int, Block] = OrderedDict()
         self._turn = 0
+        self._unpinned: list[list[Block]] = []
         self._next_id = 1
         self._listeners: list[Listener] = []
 
@@ -129,7 +130,7 @@ class BlockCache:
         return self._pins.pages
 
     def subscribe(self, listener: Listener) -> None:
-        """Tell `listener` of every block that can be found from now on, and of every one that no longer can."""
+        """Tell `listener` of every new block, and of every one that leaves: what follows it is lost with it."""
         self._listeners.append(listener)
 
     def walk(self) -> Iterator[Block]:
@@ -238,7 +239,7 @@ class BlockCache:
         self._emit(ev.NodeTouched, node=path[-1].id, tick=self.tick, hit=hit)
 
     def _queue(self, path: list[Block]) -> None:
-        """Move the unlocked blocks of one path, last block first, to the end of the free queue."""
+        """Move those blocks of one path, given from its end, that nothing holds to the end of the free queue."""
         self._turn += 1
         for block in path if self.order == "tail-first" else reversed(path):
             if not (block.locks or block.pins):
@@ -259,17 +260,28 @@ class BlockCache:
     def unpin(self, step: int) -> None:
         """Let go of the pins whose last step lies before `step`."""
         self._pins.expire(step)
+        self._queue_unpinned()
 
     def give_way(self, request: Holder) -> bool:
         """Let go of the pin that ends first, so that `request` can be served; False where there is none."""
-        return self._pins.give_way(request)
+        gave = self._pins.give_way(request)
+        self._queue_unpinned()
+        return gave
 
     def _pin_kept(self, block: Block) -> None:
         if not block.locks:
             del self._free[block.id]
 
     def _pin_freed(self, block: Block) -> None:
-        self._queue([block])
+        """Pins let go of a chain from its end, block by block."""
+        if not (self._unpinned and self._unpinned[-1][-1].parent is block):
+            self._unpinned.append([])
+        self._unpinned[-1].append(block)
+
+    def _queue_unpinned(self) -> None:
+        for chain in self._unpinned:
+            self._queue(chain)
+        self._unpinned.clear()
 
     def expect(self, request: Holder, tokens: bytes, ns: Namespace | None) -> None:
         """The free queue does not look ahead."""
@@ -346,17 +358,16 @@ class BlockCache:
         del self._blocks[block.id]
         assert block.parent is not None
         block.parent.children.pop(block.id, None)
-        if block.lost:
+        if block.removed:
             return
-        lost, below = [block], list(block.children.values())
-        while below:
-            lost.append(below.pop())
-            below += lost[-1].children.values()
-        for at in reversed(lost):
-            at.lost = True
+        lost = [block]
+        while lost:
+            at = lost.pop()
+            lost += at.children.values()
+            at.removed = True
             bucket = self._table[at.hash]
             bucket.remove(at)
             if not bucket:
                 del self._table[at.hash]
-            for listener in self._listeners:
-                listener.removed(at)
+        for listener in self._listeners:
+            listener.removed(block)

@@ -110,7 +110,7 @@ def agree(grove: Grove, shelf: Shelf, held: list[list[Row]]) -> None:
     locked = {row for rows in held for row in rows}
     assert (cache.evictable, cache.held) == (len(shelf.queue), len(shelf.queue) + len(locked))
     assert {n.pages[0]: n.locks for n in cache.walk()} == {row.page: row.holds for row in [*shelf.queue, *locked]}
-    assert {n.pages[0] for n in cache.walk() if n.lost} == {
+    assert {n.pages[0] for n in cache.walk() if n.removed} == {
         r.page for r in shelf.queue if shelf.known.get(r.key) is not r
     }
     for (ns, prefix), row in shelf.known.items():
