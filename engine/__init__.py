@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from engine.engine import Engine
     from engine.failures import ModelError
     from engine.loaded import give_back
-    from engine.models import devices, fetch_model, free_memory, load_model
+    from engine.models import devices, fetch_model, free_memory, load_model, load_tokenizer
     from engine.needs import model_needs
     from engine.request import SamplingParams
 
@@ -27,11 +27,12 @@ _HOMES = {
     "free_memory": "engine.models",
     "give_back": "engine.loaded",
     "load_model": "engine.models",
+    "load_tokenizer": "engine.models",
     "model_needs": "engine.needs",
 }
 __all__ = [
     "Engine", "EngineConfig", "ModelError", "SamplingParams",
-    "devices", "fetch_model", "free_memory", "give_back", "load_model", "model_needs",
+    "devices", "fetch_model", "free_memory", "give_back", "load_model", "load_tokenizer", "model_needs",
 ]  # fmt: skip
 
 

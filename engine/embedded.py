@@ -47,6 +47,12 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "radix-workbench"
 
 
+def embedded_here() -> Path | None:
+    """The folder of the converted model; None before it has been fetched."""
+    done = cache_folder() / FOLDER
+    return done if done.is_dir() else None
+
+
 def embedded_folder(progress: Progress | None = None) -> Path:
     """The folder of the converted model; fetches and converts it the first time.
 
@@ -54,10 +60,11 @@ def embedded_folder(progress: Progress | None = None) -> Path:
     Raises ModelError: no connection, a file that is not the expected one, a full disk.
     """
     tell = progress or _silent
+    here = embedded_here()
+    if here is not None:
+        return here
     cache = cache_folder()
     done = cache / FOLDER
-    if done.is_dir():
-        return done
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with FileLock(cache / ".lock"):

@@ -12,7 +12,7 @@ from transformers.utils import logging
 
 from engine import hub
 from engine.embedded import NAME as EMBEDDED_NAME
-from engine.embedded import Progress, embedded_folder
+from engine.embedded import Progress, embedded_folder, embedded_here
 from engine.executor.memory import free_bytes
 from engine.failures import ModelError, model_error
 from engine.loaded import LoadedModel, wrap
@@ -21,7 +21,7 @@ from engine.places import local_folder, shown_name
 from engine.selftest import choose_path
 from engine.tokenizer import TextTokenizer
 
-__all__ = ["LoadedModel", "ModelError", "devices", "fetch_model", "free_memory", "load_model"]
+__all__ = ["LoadedModel", "ModelError", "devices", "fetch_model", "free_memory", "load_model", "load_tokenizer"]
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 CHANGING_ROPE = ("dynamic", "longrope")
@@ -79,6 +79,15 @@ def fetch_model(name: str, progress: Progress | None = None) -> Path:
     if folder is None:
         raise ModelError(f"{name} was downloaded, and still some of its files are missing")
     return folder
+
+
+def load_tokenizer(name: str = "embedded") -> TextTokenizer:
+    """The tokenizer of a model that is on this machine, without its weights. Fetches nothing; raises ModelError."""
+    shown = EMBEDDED_NAME if name == "embedded" else shown_name(name)
+    folder = embedded_here() if name == "embedded" else local_folder(name) or hub.folder_of(name)
+    if folder is None:
+        raise ModelError(f"{shown} is not on this machine yet; it is fetched by the first run that needs it")
+    return _tokenizer(str(folder), shown)
 
 
 def devices() -> list[str]:

@@ -377,3 +377,24 @@ def engine_reuse(prompts: list[list[int]], page_size: int) -> Report:
 def test_the_engine_reaches_the_ceiling_with_room_for_everything(page_size: int) -> None:
     prompts = sorted((r["tokens"] for r in shared(prefix=17, question=6, common=5)), key=len)
     assert engine_reuse(prompts, page_size).totals.cached_tokens == best_possible(prompts, page_size)
+
+
+def test_texts_become_ids_by_the_models_own_tokenizer_or_are_refused_in_a_sentence(
+    chats: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    scripted = {"workload": {"kind": "chat", "file": str(chats)}}
+    scenario._tokenizer.cache_clear()
+    with monkeypatch.context() as empty:
+        empty.setenv("RADIX_CACHE", str(tmp_path / "nothing"))
+        with pytest.raises(ScenarioError, match=r"^workload\.file: texts become ids by the tokenizer of engine\.model, and .* is not on this machine yet"):
+            parse(scripted, files=True)
+
+
+@pytest.mark.model
+def test_a_scripted_chat_is_what_the_embedded_model_would_read(embedded: Any, chats: Path) -> None:
+    made = parse({"engine": {"pages": 512}, "workload": {"kind": "chat", "file": str(chats)}}, files=True).requests
+    tokenizer = embedded.tokenizer
+    assert made[0].tokens == tokenizer.chat([{"role": "user", "content": "hi"}])
+    assert made[0].says == [*tokenizer.encode("hello you"), tokenizer.eos_id]
+    assert made[1].tokens is not None and made[0].tokens is not None
+    assert made[1].tokens[: len(made[0].tokens) + len(made[0].says)] == made[0].tokens + made[0].says
