@@ -100,14 +100,15 @@ def test_keys_are_what_a_scan_of_all_requests_finds(unit: str, page_size: int) -
                     over(grove, gone)
             for node in grove.cache.walk():
                 path = path_of(node)
-
-                def first(tokens: int, path: list[int] = path) -> int:
-                    return min((i for i in live if queries[i][:tokens] == path[:tokens]), default=len(queries))
-
                 end = len(path)
-                assert future.key(node) == (-first(node.depth + page_size if unit == "leaf" else end),)
-                ends = range(end, node.depth, -page_size)
-                assert future.alike(node) == sum(first(e) == first(end) for e in ends)
+                first = [first_of(path[:n], queries, live) for n in range(end + 1)]
+                assert future.key(node) == (-first[node.depth + page_size if unit == "leaf" else end],)
+                assert future.alike(node) == sum(first[e] == first[end] for e in range(end, node.depth, -page_size))
+
+
+def first_of(path: list[int], queries: list[list[int]], live: set[int]) -> int:
+    """The first request to come that runs through a path, by looking at every one."""
+    return min((i for i in live if queries[i][: len(path)] == path), default=len(queries))
 
 
 def path_of(node: Any) -> list[int]:
@@ -147,6 +148,14 @@ def test_a_key_looks_at_a_few_requests_however_many_there_are() -> None:
 # --- whole runs --------------------------------------------------------------------------------
 
 
+def next_use(page: tuple[int, ...], prompts: list[list[int]], now: int) -> int:
+    """The next request after `now` that would find this page."""
+    later = range(now + 1, len(prompts))
+    return next(
+        (i for i in later if len(prompts[i]) > len(page) and tuple(prompts[i][: len(page)]) == page), len(prompts)
+    )
+
+
 def pages_found(prompts: list[list[int]], pages: int, size: int) -> list[int]:
     """Tokens reused by each of a row of requests, one at a time: single pages, farthest next use by scanning."""
     held: set[tuple[int, ...]] = set()
@@ -160,14 +169,7 @@ def pages_found(prompts: list[list[int]], pages: int, size: int) -> list[int]:
         while len(held) + need > pages:
             ends = [p for p in held if p not in match and not any(q[: len(p)] == p and q != p for q in held)]
 
-            def next_use(page: tuple[int, ...], now: int = now) -> int:
-                later = range(now + 1, len(prompts))
-                return next(
-                    (i for i in later if len(prompts[i]) > len(page) and tuple(prompts[i][: len(page)]) == page),
-                    len(prompts),
-                )
-
-            held.discard(max(ends, key=next_use))
+            held.discard(max(ends, key=lambda page, now=now: next_use(page, prompts, now)))
         held.update(fronts)
     return found
 
