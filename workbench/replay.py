@@ -142,6 +142,21 @@ class State:
         """Whether a look-up can come to this node: all that is above it is still there."""
         return self.nodes[self.path(node)[-1]].parent == ev.ROOT
 
+    def below(self, node: int) -> list[int]:
+        """Ids of all nodes under `node`, parents before children; also where it has left itself."""
+        children: dict[int, list[int]] = {}
+        for n in self.nodes.values():
+            children.setdefault(n.parent, []).append(n.id)
+        out = list(children.get(node, ()))
+        for found in out:
+            out += children.get(found, ())
+        return out
+
+    def unreachable(self) -> set[int]:
+        """Ids of all nodes that no look-up can find, because something above them has left."""
+        cut = [n.id for n in self.nodes.values() if n.parent and n.parent not in self.nodes]
+        return {*cut, *(below for id in cut for below in self.below(id))}
+
     def tokens(self, node: NodeState) -> list[int]:
         """The token ids a node holds."""
         out: list[int] = []

@@ -111,6 +111,8 @@ class TreeNode(msgspec.Struct, kw_only=True):
     hits: int
     last_used: int
     tier: str = "device"
+    reachable: bool = True
+    """False: something above it has left, so that no look-up can find it; such nodes hang under the root."""
     children: list[TreeNode] = []
 
 
@@ -220,13 +222,15 @@ def _pool(state: State) -> PoolReport:
 
 
 def _tree(state: State) -> TreeNode:
+    lost = state.unreachable()
     nodes = {
         n.id: TreeNode(
-            id=n.id, tokens=n.count, pages=len(n.pages), locks=n.locks, hits=n.hits, last_used=n.last_used, tier=n.tier, children=[]
-        )
+            id=n.id, tokens=n.count, pages=len(n.pages), locks=n.locks, hits=n.hits, last_used=n.last_used, tier=n.tier,
+            reachable=n.id not in lost, children=[],
+        )  # fmt: skip
         for n in state.nodes.values()
     }
     root = TreeNode(id=ev.ROOT, tokens=0, pages=0, locks=0, hits=0, last_used=0, children=[])
     for n in sorted(state.nodes.values(), key=lambda n: n.id):
-        (nodes[n.parent] if n.parent else root).children.append(nodes[n.id])
+        nodes.get(n.parent, root).children.append(nodes[n.id])
     return root

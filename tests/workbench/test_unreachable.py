@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Iterator
 from functools import cache
 
 import pytest
@@ -12,6 +13,8 @@ import pytest
 from engine import events as ev
 from tests.engine.traffic import Case, play
 from tests.workbench.test_player_fold import check
+from workbench import report
+from workbench.explain import Explainer
 from workbench.replay import Replay, fold
 from workbench.ui import player
 
@@ -88,3 +91,75 @@ def test_the_state_alone_gives_the_order_of_the_free_queue(order: str) -> None:
         nodes = fold(trace.events[: eviction.seq]).nodes.values()
         queue = sorted((n for n in nodes if not n.locks), key=lambda n: (n.joined, along * n.depth))
         assert [n.id for n in queue][: len(eviction.ranking)] == [r.node for r in eviction.ranking]
+
+
+def test_the_reports_tree_lists_them_and_says_so() -> None:
+    built, state = report.build(run("head-first").header, run("head-first")), fold(run("head-first"))
+    nodes = list(below(built.tree))
+    assert sorted(n.id for n in nodes) == sorted(state.nodes)
+    lost = {n for n in state.nodes if not state.reachable(n)}
+    assert {n.id for n in nodes if not n.reachable} == state.unreachable() == lost != set()
+    assert sum(n.pages for n in nodes) == built.pool.cached
+    other = report.build(run("tail-first").header, run("tail-first"))
+    assert all(n.reachable for n in below(other.tree))
+
+
+def below(node: report.TreeNode) -> Iterator[report.TreeNode]:
+    for child in node.children:
+        yield child
+        yield from below(child)
+
+
+# --- what explain says --------------------------------------------------------------------------
+
+
+def test_a_block_that_cannot_be_found_says_since_when_and_who_wanted_it() -> None:
+    trace = run("head-first")
+    explainer = Explainer(trace)
+    gone = next(e for e in trace if isinstance(e, ev.NodeEvicted) and e.node == 1)
+    wanted = next(e for e in trace if isinstance(e, ev.RequestMatched) and e.seq > gone.seq and e.request == "R2")
+    told = explainer.node(wanted.seq - 1, 2)
+    assert (
+        told.headline.startswith("Node #2 ")
+        and "holds 4 tokens and is unreachable; it is the next to be evicted" in told.headline
+    )
+    assert told.detail[0].startswith(
+        f"No look-up can find it since node #1, above it, was evicted at event {gone.seq}; it keeps its 1 page until its turn comes. "
+        f"Regretted: R2 wanted 4 tokens of it"
+    )
+    assert any("below node #1, which is gone" in line for line in told.detail)
+    later = explainer.node(len(trace) - 1, 2)
+    assert "evicted" in later.headline and later.headline.endswith("; regretted.")
+    assert f"No look-up could find it since event {gone.seq}, when what stood above it was evicted." in later.detail
+
+
+def test_a_miss_on_what_was_left_behind_names_the_beginning_that_went() -> None:
+    trace = run("head-first")
+    explainer = Explainer(trace)
+    gone = next(e for e in trace if isinstance(e, ev.NodeEvicted) and e.node == 1)
+    told = explainer.request(len(trace) - 1, "R2")
+    assert told.reason == "evicted"
+    said = " ".join([told.headline, *told.detail])
+    assert (
+        f"16 more tokens of it had been stored and could no longer be found once its beginning was evicted at event {gone.seq}"
+        in said
+    )
+    assert "Tokens 4 to 7 became unreachable with node #2" in said
+    assert "4 nodes below it can no longer be found." in explainer.event(gone.seq).headline
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_every_eviction_and_every_place_in_the_queue_is_told(order: str) -> None:
+    trace = run(order)
+    explainer = Explainer(trace)
+    for eviction in [e for e in trace if isinstance(e, ev.Eviction)]:
+        taken = [r for r in eviction.ranking if r.taken]
+        first, last = taken[0], taken[-1]
+        assert "is the next to be evicted" in explainer.node(eviction.seq - 1, first.node).headline
+        told = explainer.event(eviction.seq)
+        assert told.table is not None and told.table.title == "lru: who joined the free queue first goes first"
+        stays = [r for r in eviction.ranking if not r.taken]
+        if stays:
+            same = stays[0].key[0] == last.key[0]
+            chain = f"it stands {'nearer to' if order == 'tail-first' else 'further from'} the beginning of the same chain than"
+            assert any((chain if same else "it joined the free queue after") in line for line in told.detail)

@@ -55,6 +55,8 @@ class Index:
         self.wanted: dict[int, list[Wanted]] = defaultdict(list)
         self.born: dict[int, int] = {}
         """Node -> the tick it was stored at; a split front is as old as its tail."""
+        self.lost: dict[int, int] = {}
+        """Node -> the event that took what stood above it, so that no look-up can find it any more."""
         self._tick_seqs: array[int] = array("q")
         self._ticks: array[int] = array("q")
         self._unborn: list[int] = []
@@ -175,10 +177,18 @@ class Index:
         if e.seq == self._removal + 1:
             self.eviction_of[e.seq] = self._eviction
             self._removal = e.seq
-        node = s.nodes[e.node]
+        if e.node not in self.lost:
+            self._gone(s, e.node, e.tokens, e.seq)
+            for below in s.below(e.node) if s.nodes[e.node].children else ():
+                self.lost[below] = e.seq
+                self._gone(s, below, s.nodes[below].count, e.seq)
+
+    def _gone(self, s: State, id: int, tokens: int, seq: int) -> None:
+        """The last `tokens` tokens of a node can no longer be found."""
+        node = s.nodes[id]
         stop = node.depth + node.count
-        tokens = pack(s.sequence(node.pieces[-1][0], 0, stop))
-        self._stored[node.namespace].mark(tokens, stop - e.tokens, gone=(e.seq, e.node))
+        path = pack(s.sequence(node.pieces[-1][0], 0, stop))
+        self._stored[node.namespace].mark(path, stop - tokens, gone=(seq, id))
 
     def _named(self, e: ev.NodeDemoted | ev.NodeRestored | ev.NodePinned, s: State) -> None:
         self.nodes[e.node].append(e.seq)

@@ -118,9 +118,12 @@ def _evicted(look: _Lookup, gain: int) -> Reason:
     if len(look.past.gone) > 4:
         detail.append(f"{number(len(look.past.gone) - 4)} more evictions took later tokens.")
     links = [link for g in look.past.gone[:4] for link in (to_event(g.seq, "evicted"), to_node(g.node))]
+    went = "was" if gain == 1 else "were"
+    if any(_left_behind(look, g) for g in look.past.gone):
+        went = "could no longer be found once its beginning was"
     return Reason(
         code="evicted",
-        text=f"{count(gain, 'more token')} of it had been stored and {'was' if gain == 1 else 'were'} evicted at event {first.seq}{_for_whom(look, first)}",
+        text=f"{count(gain, 'more token')} of it had been stored and {went} evicted at event {first.seq}{_for_whom(look, first)}",
         detail=detail,
         rows=look.against(stored_by(look.state, look.m), look.m.raw_length) if look.m.raw_length else [],
         links=links,
@@ -132,11 +135,17 @@ def _for_whom(look: _Lookup, gone: Gone) -> str:
     return "" if eviction is None or eviction.request is None else f" for {eviction.request}"
 
 
+def _left_behind(look: _Lookup, gone: Gone) -> bool:
+    """Whether it was not taken itself, but became unreachable when what stood above it was."""
+    return look.moment.index.lost.get(gone.node) == gone.seq
+
+
 def _loss(look: _Lookup, gone: Gone) -> str:
     event = look.moment.events[gone.seq]
     steps = look.m.step - event.step
+    how = "became unreachable" if _left_behind(look, gone) else "left"
     return (
-        f"{capital(span(gone.start, gone.stop))} left with {node_name(look.state, gone.node, {})} at event {gone.seq} "
+        f"{capital(span(gone.start, gone.stop))} {how} with {node_name(look.state, gone.node, {})} at event {gone.seq} "
         f"(step {number(event.step)}, {count(steps, 'step')} before)."
     )
 

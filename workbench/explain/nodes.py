@@ -8,7 +8,7 @@ from workbench.explain.answer import Answer, ExplainError, Link
 from workbench.explain.index import Wanted
 from workbench.explain.moment import Moment, to_event, to_node, to_request, unique
 from workbench.explain.words import capital, count, listed, namespace, number, request_name, span, tokens
-from workbench.replay import NodeState
+from workbench.replay import NodeState, State
 
 
 def explain(moment: Moment, id: int) -> Answer:
@@ -28,10 +28,12 @@ def explain(moment: Moment, id: int) -> Answer:
 def _live(moment: Moment, node: NodeState) -> Answer:
     state = moment.state
     users = [r.id for r in state.requests.values() if r.status in ("prefill", "decode") and r.node and node.id in state.path(r.node)]
-    detail = [*_contents(moment, node), *_trimmed(moment, node.id)]
+    detail = [*_lost(moment, node), *_contents(moment, node), *_trimmed(moment, node.id)]
     if node.locks:
         used = f"is locked by {listed(request_name(state, u) for u in users)}" if users else f"holds {count(node.locks, 'lock')}"
-    elif node.children:
+    elif not state.reachable(node.id):
+        used = f"is unreachable; it {_place(moment, node)}"
+    elif node.children and moment.config("cache") != "blocks":
         used = f"is not locked, but {count(node.children, 'node')} below it {'goes' if node.children == 1 else 'go'} first"
     elif node.pins:
         used = f"is pinned until step {number(node.pins)}"
@@ -48,6 +50,17 @@ def _live(moment: Moment, node: NodeState) -> Answer:
     )
 
 
+def _lost(moment: Moment, node: NodeState) -> list[str]:
+    """Why no look-up can find it, where that is so."""
+    seq = moment.index.lost.get(node.id)
+    if seq is None or seq > moment.seq:
+        return []
+    event = moment.events[seq]
+    above = f"node #{event.node}, above it," if isinstance(event, ev.NodeEvicted) else "what stood above it"
+    said = f"No look-up can find it since {above} was evicted at event {seq}; it keeps its {count(len(node.pages), 'page')} until its turn comes."
+    return [f"{said} {regret(moment, node.id, seq)}".strip()]
+
+
 def _contents(moment: Moment, node: NodeState) -> list[str]:
     """Its text, its writers, its place in the tree."""
     state = moment.state
@@ -57,8 +70,14 @@ def _contents(moment: Moment, node: NodeState) -> list[str]:
     return [
         f"{capital(span(node.depth, node.depth + node.count))} of its path: {tokens(ids, moment.texts, 160)}",
         f"Written by {listed(request_name(state, w) for w in writers)}{space}, in {count(len(node.pages), 'page')}"
-        f" below {'the root' if node.parent == ev.ROOT else f'node #{node.parent}'}.",
+        f" below {_parent(state, node)}.",
     ]
+
+
+def _parent(state: State, node: NodeState) -> str:
+    if node.parent == ev.ROOT:
+        return "the root"
+    return f"node #{node.parent}{'' if node.parent in state.nodes else ', which is gone'}"
 
 
 def _trimmed(moment: Moment, id: int) -> list[str]:
@@ -77,7 +96,7 @@ def _before(moment: Moment, id: int) -> list[int]:
 
 
 def _place(moment: Moment, node: NodeState) -> str:
-    place = rankings.place(moment.state, node, moment.config("eviction"))
+    place = rankings.place(moment.state, node, rankings.rule(moment))
     if place is None:
         return "is not locked"
     return "is the next to be evicted" if place[0] == 1 else f"is number {place[0]} of {place[1]} in the order of eviction"
@@ -99,12 +118,16 @@ def _origins(moment: Moment, node: NodeState) -> list[Link]:
 
 
 def _gone(moment: Moment, seq: int, node: NodeState) -> Answer:
-    told = regret(moment, node.id, seq)
+    lost = moment.index.lost.get(node.id)
+    told = regret(moment, node.id, seq if lost is None else lost)
     wanted = moment.index.wanted.get(node.id, [])
     answer = Answer(
         headline=f"Node #{node.id} was evicted at event {seq}{_for_whom(moment, seq)}{'; regretted' if told else ''}.",
         links=[to_event(seq, "evicted"), *(to_event(w.seq, f"{w.request} looks for it") for w in wanted[:3]), *_origins(moment, node)],
     )
+    if lost is not None:
+        answer.detail.append(f"No look-up could find it since event {lost}, when what stood above it was evicted.")
+        answer.links.append(to_event(lost, "unreachable"))
     _ranked(moment, node.id, seq, answer)
     answer.detail += [told or "Nobody wanted it again so far in this trace.", *_contents(moment, node)]
     answer.links = unique(answer.links)

@@ -33,6 +33,10 @@ HITS = Part(lambda n: n.hits, lambda a, b, went: f"it has {count(a.hits, 'hit')}
 SAFE = Part(lambda n: n.hits >= PROTECTED, lambda a, b, went: f"it is protected by {count(a.hits, 'hit')}, unlike {went}, with {number(b.hits)}")
 SMALLER = Part(lambda n: -n.count, lambda a, b, went: f"it has {count(a.tokens, 'token')} against the {number(b.tokens)} of {went}")
 
+JOINED = Part(lambda n: n.joined, lambda a, b, went: f"it joined the free queue after {went}")
+NEARER = Part(lambda n: -n.depth, lambda a, b, went: f"it stands nearer to the beginning of the same chain than {went}")
+FURTHER = Part(lambda n: n.depth, lambda a, b, went: f"it stands further from the beginning of the same chain than {went}")
+
 RULES: dict[str, tuple[Part, ...]] = {
     "lru": (LATER,),
     "mru": (EARLIER,),
@@ -41,14 +45,22 @@ RULES: dict[str, tuple[Part, ...]] = {
     "filo": (OLDER,),
     "slru": (SAFE, LATER),
     "size": (SMALLER, LATER),
+    "tail-first": (JOINED, NEARER),
+    "head-first": (JOINED, FURTHER),
 }
 """Policies whose order can be told from the state, smallest key first; of others only what an eviction says is told."""
 
 
+def rule(moment: Moment) -> str:
+    """The name of this run's rule: how chains of blocks join their free queue, or the tree's policy."""
+    return str(moment.config("block_order" if moment.config("cache") == "blocks" else "eviction"))
+
+
 def table(e: ev.Eviction) -> Table:
     """The head of an eviction's ranking, first to go first."""
+    order = "who joined the free queue first goes first" if e.unit == "block" else "the smallest key goes first"
     return Table(
-        title=f"{e.policy}: the smallest key goes first",
+        title=f"{e.policy}: {order}",
         columns=COLUMNS,
         rows=[[f"#{r.node}", ", ".join(map(number, r.key)), r.tokens, r.age, r.hits, r.taken] for r in e.ranking],
         taken=[r.taken > 0 for r in e.ranking],
@@ -71,12 +83,12 @@ def margin(e: ev.Eviction, moment: Moment) -> str | None:
         if sum(r.taken for r in taken) < e.freed * moment.state.page_size:
             return None
         return f"Nothing else could be evicted; node #{last.node} keeps {count(last.tokens - last.taken, 'token')}." if part else "Nothing else could be evicted."
-    return f"{capital(moment.node(stays[0].node))} stays: {_apart(e.policy, stays[0], last)}."
+    return f"{capital(moment.node(stays[0].node))} stays: {_apart(rule(moment) if e.unit == 'block' else e.policy, stays[0], last)}."
 
 
-def _apart(policy: str, stays: ev.Ranked, last: ev.Ranked) -> str:
+def _apart(name: str, stays: ev.Ranked, last: ev.Ranked) -> str:
     went = f"node #{last.node}, the last to go"
-    for part, mine, other in zip(RULES.get(policy, ()), stays.key, last.key, strict=False):
+    for part, mine, other in zip(RULES.get(name, ()), stays.key, last.key, strict=False):
         if mine != other:
             return part.apart(stays, last, went)
     if stays.key == last.key:
@@ -85,22 +97,22 @@ def _apart(policy: str, stays: ev.Ranked, last: ev.Ranked) -> str:
     return f"its key is {keys[0]}, that of {went}, {keys[1]}"
 
 
-def place(state: State, node: NodeState, policy: str | None) -> tuple[int, int] | None:
-    """The place of an unlocked leaf in the order of eviction, and how many there are; None where it has none.
+def place(state: State, node: NodeState, name: str) -> tuple[int, int] | None:
+    """The place of an unlocked leaf or block in the order of eviction, and how many there are; None where it has none.
 
     None too for a policy that is not among the `RULES`.
     """
-    rule = RULES.get(policy or "")
-    if rule is None or not evictable(node):
+    parts = RULES.get(name)
+    if parts is None or not evictable(node, name):
         return None
 
     def key(n: NodeState) -> tuple[int, ...]:
-        return (*(part.value(n) for part in rule), n.id)
+        return (*(part.value(n) for part in parts), n.id)
 
-    others = [key(n) for n in state.nodes.values() if evictable(n)]
+    others = [key(n) for n in state.nodes.values() if evictable(n, name)]
     return 1 + sum(other < key(node) for other in others), len(others)
 
 
-def evictable(node: NodeState) -> bool:
-    """A leaf that nothing holds."""
-    return not (node.locks or node.children or node.pins)
+def evictable(node: NodeState, name: str) -> bool:
+    """A leaf that nothing holds; of blocks any that nothing holds."""
+    return not (node.locks or node.pins or (node.children and name not in ("tail-first", "head-first")))

@@ -67,7 +67,9 @@ def _trimmed(e: ev.NodeTrimmed, s: State, texts: Texts) -> str:
 
 
 def _evicted(e: ev.NodeEvicted, s: State, texts: Texts) -> str:
-    return f"{capital(node_name(s, e.node, texts))} is evicted: its {count(e.tokens, 'token')} are gone, {count(len(e.pages), 'page')} free."
+    said = f"{capital(node_name(s, e.node, texts))} is evicted: its {count(e.tokens, 'token')} are gone, {count(len(e.pages), 'page')} free"
+    lost = len(s.below(e.node)) if e.node in s.gone and s.gone[e.node][1].children else 0
+    return f"{said}; {count(lost, 'node')} below it can no longer be found." if lost else f"{said}."
 
 
 def _demoted(e: ev.NodeDemoted, s: State, texts: Texts) -> str:
