@@ -227,7 +227,7 @@ def _tree(state: State) -> TreeNode:
         n.id: TreeNode(
             id=n.id, tokens=n.count, pages=len(n.pages), locks=n.locks, hits=n.hits, last_used=n.last_used, tier=n.tier,
             reachable=n.id not in lost, children=[],
-        )  # fmt: skip
+        )
         for n in state.nodes.values()
     }
     root = TreeNode(id=ev.ROOT, tokens=0, pages=0, locks=0, hits=0, last_used=0, children=[])
