@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from engine.config import EngineConfig
     from engine.engine import Engine
     from engine.failures import ModelError
-    from engine.models import load_model
+    from engine.loaded import give_back
+    from engine.models import devices, fetch_model, free_memory, load_model
+    from engine.needs import model_needs
     from engine.request import SamplingParams
 
 _HOMES = {
@@ -20,9 +22,17 @@ _HOMES = {
     "EngineConfig": "engine.config",
     "ModelError": "engine.failures",
     "SamplingParams": "engine.request",
+    "devices": "engine.models",
+    "fetch_model": "engine.models",
+    "free_memory": "engine.models",
+    "give_back": "engine.loaded",
     "load_model": "engine.models",
+    "model_needs": "engine.needs",
 }
-__all__ = ["Engine", "EngineConfig", "ModelError", "SamplingParams", "load_model"]
+__all__ = [
+    "Engine", "EngineConfig", "ModelError", "SamplingParams",
+    "devices", "fetch_model", "free_memory", "give_back", "load_model", "model_needs",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

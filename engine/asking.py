@@ -46,7 +46,7 @@ def check_times(at: Any, at_step: Any, after: Any, think: Any, abort_at_step: An
             raise SubmitError(f"{field}: must be an integer, {least} or more; got {value!r}")
 
 
-def check_facts(priority: Any, store: Any, label: Any) -> None:
+def check_facts(priority: Any, store: Any, label: Any, pin: Any) -> None:
     """What else a request says of itself."""
     if not _whole(priority):
         raise SubmitError(f"priority: must be an integer; got {priority!r}")
@@ -54,6 +54,10 @@ def check_facts(priority: Any, store: Any, label: Any) -> None:
         raise SubmitError(f"store: must be true or false; got {store!r}")
     if label is not None and not isinstance(label, str):
         raise SubmitError(f"label: must be a text; got {label!r}")
+    if not _whole(pin) or pin < 0:
+        raise SubmitError(f"pin: must be a number of steps, 0 or more; got {pin!r}")
+    if pin and not store:
+        raise SubmitError("pin: holds what the request stores, and store is false; leave one of them out")
 
 
 def namespace_of(given: Any) -> Namespace | None:

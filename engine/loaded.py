@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +61,15 @@ def wrap(model: PreTrainedModel, tokenizer: TextTokenizer | None, name: str) -> 
         dtype=model.dtype, eos_ids=_eos_ids(model, tokenizer), vocab_size=vocabulary,
         max_positions=config.max_position_embeddings,
     )  # fmt: skip
+
+
+def give_back() -> None:
+    """Hand the memory of models that nobody holds any more back to the device."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    if torch.backends.mps.is_available():
+        torch.mps.empty_cache()
 
 
 def _eos_ids(model: PreTrainedModel, tokenizer: TextTokenizer | None) -> frozenset[int]:

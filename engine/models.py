@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,18 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 from transformers.utils import logging
 
+from engine import hub
 from engine.embedded import NAME as EMBEDDED_NAME
 from engine.embedded import Progress, embedded_folder
+from engine.executor.memory import free_bytes
 from engine.failures import ModelError, model_error
 from engine.loaded import LoadedModel, wrap
+from engine.needs import stored
+from engine.places import local_folder, shown_name
 from engine.selftest import choose_path
 from engine.tokenizer import TextTokenizer
 
-__all__ = ["LoadedModel", "ModelError", "load_model"]
+__all__ = ["LoadedModel", "ModelError", "devices", "fetch_model", "free_memory", "load_model"]
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 CHANGING_ROPE = ("dynamic", "longrope")
@@ -34,16 +37,17 @@ def load_model(
     """
     where = pick_device(device)
     tell = progress or (lambda stage, fraction: None)
-    source = str(embedded_folder(progress)) if name == "embedded" else name
-    shown = EMBEDDED_NAME if name == "embedded" else _shown(name)
+    source = str(fetch_model(name, progress))
+    shown = EMBEDDED_NAME if name == "embedded" else shown_name(name)
     tell(f"loading {shown}", None)
     logging.disable_progress_bar()
     try:
-        config = _from_here_or_hub(AutoConfig.from_pretrained, source, name)
+        config = _read(AutoConfig.from_pretrained, source, shown)
         check_config(config, shown)
         kind = pick_dtype(dtype, where, config)
-        model = _from_here_or_hub(AutoModelForCausalLM.from_pretrained, source, name, dtype=kind).to(where).eval()
-        tokenizer = _tokenizer(source, name)
+        _check_room(Path(source), shown, where, kind)
+        model = _read(AutoModelForCausalLM.from_pretrained, source, shown, dtype=kind).to(where).eval()
+        tokenizer = _tokenizer(source, shown)
     except Exception as error:
         raise model_error(error, f"loading {shown}") from error
     finally:
@@ -57,14 +61,44 @@ def load_model(
     return loaded
 
 
+def fetch_model(name: str, progress: Progress | None = None) -> Path:
+    """The folder of a model; downloads what is not on this machine yet, unless the engine could not serve it.
+
+    `progress` stops a download by raising. Raises ModelError with one sentence.
+    """
+    if name == "embedded":
+        return embedded_folder(progress)
+    folder = local_folder(name) or hub.folder_of(name)
+    if folder is None:
+        found = hub.listing(name)
+        hub.check_disk(name, found)
+        hub.fetch_small(name, found)
+        check_config(_read(AutoConfig.from_pretrained, name, name), name)
+        hub.fetch_weights(name, found, progress or (lambda stage, fraction: None))
+        folder = hub.folder_of(name)
+    if folder is None:
+        raise ModelError(f"{name} was downloaded, and still some of its files are missing")
+    return folder
+
+
+def devices() -> list[str]:
+    """The devices that this machine has, the one that `auto` takes first."""
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    return [device for device, has in there.items() if has]
+
+
+def free_memory(device: str) -> int | None:
+    """Free bytes of a device; None where it cannot be asked."""
+    return free_bytes(pick_device(device))
+
+
 def pick_device(wanted: str) -> torch.device:
     """`auto` is cuda, else mps, else cpu. Raises ModelError for one that is not there."""
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    here = devices()
     if wanted == "auto":
-        wanted = next(d for d, has in there.items() if has)
-    if not there.get(wanted):
-        have = ", ".join(d for d, has in there.items() if has)
-        raise ModelError(f"device {wanted} is not available here; this machine has {have}")
+        wanted = here[0]
+    if wanted not in here:
+        raise ModelError(f"device {wanted} is not available here; this machine has {', '.join(here)}")
     return torch.device(wanted)
 
 
@@ -92,43 +126,31 @@ def check_config(config: Any, name: str) -> None:
             raise ModelError(f"{name} ({config.model_type}) has no {needed}; only full attention is supported")
 
 
-def _from_here_or_hub(read: Any, source: str, name: str, **options: Any) -> Any:
-    """Read from this machine's files; where some are missing, from the hub (never for the embedded model)."""
+def _read(read: Any, source: str, name: str, **options: Any) -> Any:
+    """Read from this machine's files alone."""
     try:
         return read(source, local_files_only=True, **options)
     except (OSError, ValueError) as error:
-        if name == "embedded" or Path(source).is_dir() or _is_path(source):
-            raise ModelError(f"{source} does not hold a model that can be read: {_brief(error)}") from error
-        if isinstance(error, ValueError):
-            raise
-    try:
-        return read(source, **options)
-    except OSError as error:
-        text = str(error).lower()
-        if "not a valid model identifier" in text or "401" in text or "404" in text or "gated" in text:
-            raise ModelError(
-                f"{name!r} is neither a local folder nor an open model on the Hugging Face hub"
-            ) from error
-        if os.environ.get("HF_HUB_OFFLINE") or "connect" in text or "offline" in text:
-            raise ModelError(f"{name!r} is not on this machine, and the Hugging Face hub cannot be reached") from error
-        raise
+        raise ModelError(f"{name} does not hold a model that can be read: {_brief(error)}") from error
 
 
-def _is_path(source: str) -> bool:
-    return source.startswith(("/", ".", "~")) or source.count("/") > 1
+def _check_room(folder: Path, shown: str, device: torch.device, dtype: torch.dtype) -> None:
+    """Raise ModelError when the weights cannot fit into the device's free memory."""
+    needed = sum(stored(folder).values()) * dtype.itemsize
+    free = free_bytes(device)
+    if free is not None and needed > free:
+        raise ModelError(
+            f"{shown} takes {needed / 1e9:.1f} GB in {str(dtype).removeprefix('torch.')} and {free / 1e9:.1f} GB are free "
+            f"on {device.type}: choose a smaller model{'' if dtype.itemsize == 2 else ' or bfloat16'}"
+        )
 
 
 def _brief(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
 
 
-def _shown(name: str) -> str:
-    """A folder's own name, or the id: no path of this machine goes into a trace."""
-    return Path(name).expanduser().resolve().name if Path(name).expanduser().is_dir() else name
-
-
 def _tokenizer(source: str, name: str) -> TextTokenizer:
     try:
-        return TextTokenizer(_from_here_or_hub(AutoTokenizer.from_pretrained, source, name))
+        return TextTokenizer(_read(AutoTokenizer.from_pretrained, source, name))
     except (ModelError, ValueError, KeyError, ImportError) as error:
         raise ModelError(f"the tokenizer of {name} cannot be read: {_brief(error)}") from error

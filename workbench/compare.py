@@ -14,7 +14,7 @@ import msgspec
 from engine import events as ev
 from workbench.report import Report, RequestReport
 from workbench.runner import Run, run
-from workbench.scenario import Scenario, ScenarioError, parse, settings
+from workbench.scenario import Scenario, ScenarioError, as_data, parse, settings
 
 
 class Arm(msgspec.Struct, kw_only=True):
@@ -79,12 +79,12 @@ def arms_of(scenario: Scenario, arms: Sequence[tuple[str, dict[str, Any]]]) -> l
     names = [n for n, _ in arms]
     if len(set(names)) != len(names):
         raise ScenarioError(f"--arm: every arm needs a name of its own; got {', '.join(names)}")
-    base = scenario.model_dump(mode="json", exclude_defaults=True)
+    base = as_data(scenario)
     for _, change in arms:
         for key in change:
             if not key.startswith("engine."):
                 raise ScenarioError(f"--arm: {key}: an arm changes engine.* only, so that the traffic stays the same")
-    return [parse(base, change) for _, change in arms]
+    return [parse(base, change, files=True) for _, change in arms]
 
 
 def compare(

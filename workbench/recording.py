@@ -27,12 +27,11 @@ def as_scenario(trace: ev.Trace, overrides: dict[str, Any] | None = None) -> Sce
         said = was.output if was.reason in ("stop", "length") else [*was.output, 0]
         stop = stops.get(event.request)
         salt, adapter, content = event.namespace or (None, None, None)
-        if adapter is not None or content is not None:
-            raise ScenarioError(f"{event.request}: adapter and content namespaces cannot be replayed by this release")
         requests.append(
             {
                 "id": event.request, "label": event.label, "at_step": event.step, "tokens": event.prompt,
-                "max_new_tokens": event.max_new_tokens, "salt": salt, "says": list(said), "store": event.store,
+                "max_new_tokens": event.max_new_tokens, "salt": salt, "adapter": adapter, "content": content,
+                "says": list(said), "store": event.store, "pin": event.pin, "priority": event.priority,
                 "stop_token_ids": [stop] if isinstance(stop, int) else [],
                 "abort_at_step": aborted.get(event.request), "fail_at_step": failed.get(event.request),
             }

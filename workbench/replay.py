@@ -90,6 +90,8 @@ class NodeState:
     pins: int = 0
     tier: str = "device"
     children: int = 0
+    joined: int = 0
+    """The event with which it last joined the free queue (blocks)."""
 
 
 @dataclass(slots=True)
@@ -332,10 +334,17 @@ def _node_split(s: State, e: ev.NodeSplit) -> None:
         s.owners[page] = e.front
 
 
+def _join(s: State, node: NodeState) -> None:
+    """What nobody holds joins the free queue (anew) with this event."""
+    if not (node.locks or node.pins):
+        node.joined = s.seq
+
+
 def _node_touched(s: State, e: ev.NodeTouched) -> None:
     for i in s.path(e.node):
         s.nodes[i].last_used = e.tick
         s.nodes[i].hits += e.hit
+        _join(s, s.nodes[i])
 
 
 def _node_locked(s: State, e: ev.NodeLocked) -> None:
@@ -348,6 +357,7 @@ def _node_locked(s: State, e: ev.NodeLocked) -> None:
 def _node_unlocked(s: State, e: ev.NodeUnlocked) -> None:
     for i in s.path(e.node):
         s.nodes[i].locks -= 1
+        _join(s, s.nodes[i])
 
 
 def _node_trimmed(s: State, e: ev.NodeTrimmed) -> None:
@@ -369,6 +379,7 @@ def _node_evicted(s: State, e: ev.NodeEvicted) -> None:
 def _node_pinned(s: State, e: ev.NodePinned) -> None:
     for i in s.path(e.node):
         s.nodes[i].pins = e.until
+        _join(s, s.nodes[i])
 
 
 def _eviction(s: State, e: ev.Eviction) -> None:

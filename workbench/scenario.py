@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
 from pydantic import (
+    BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
 
+from engine import ModelError
 from engine import events as ev
 from engine.config import Asked, EngineConfig, describe
-from workbench import names
+from workbench import names, workloads
 from workbench.presets import preset_names, preset_path
 
-LATER = {"regex": None, "json_schema": None, "adapter": None, "content": None, "priority": 0, "pin": 0}
+LATER = {"regex": None, "json_schema": None}
 """Request keys that act in a later release: any value but this default is refused by name."""
 
 
@@ -59,7 +64,7 @@ class RequestSpec(Asked):
     content: str | None = None
     priority: int = 0
     store: bool = True
-    pin: int = Field(0, ge=0)
+    pin: int = Field(0, ge=0, description="steps to hold its stored prompt, from its end")
     says: list[Id | list[Id]] | None = None
     fail_at_step: int | None = Field(None, ge=1)
     abort_at_step: int | None = Field(None, ge=1)
@@ -79,6 +84,8 @@ class RequestSpec(Asked):
             raise ValueError(f"give at most one of at, at_step, after; got {', '.join(times)}")
         if self.think and self.after is None:
             raise ValueError("think: counts from the end of another request; give after as well")
+        if self.pin and not self.store:
+            raise ValueError("pin: holds what the request stores, and store is false; leave one of them out")
         for key, default in LATER.items():
             if getattr(self, key) != default:
                 raise ValueError(f"{key}: comes with a later release; leave it out")
@@ -89,6 +96,21 @@ class RequestSpec(Asked):
         """Salt, adapter and content, or None where none is given."""
         space = (self.salt, self.adapter, self.content)
         return space if any(part is not None for part in space) else None
+
+
+def _workload(value: Any) -> workloads.Workload | None:
+    return None if value is None else workloads.read(value)
+
+
+@functools.cache
+def _tokenizer(model: str) -> Any:
+    """The tokenizer of the model that a scenario names, without its weights: scripted runs of texts need one."""
+    from engine import load_tokenizer  # transformers only where texts become ids
+
+    try:
+        return load_tokenizer(model)
+    except ModelError as error:
+        raise ValueError(f"file: texts become ids by the tokenizer of engine.model, and {error}") from None
 
 
 class Scenario(Asked):
@@ -102,12 +124,20 @@ class Scenario(Asked):
     engine: EngineConfig = EngineConfig()
     seed: int = Field(0, ge=0, le=2**31 - 1)
     requests: list[RequestSpec] = Field(default_factory=list, max_length=100_000)
-    workload: dict[str, Any] | None = None
+    workload: Annotated[workloads.Workload | None, BeforeValidator(_workload)] = Field(
+        None, description="generated traffic, instead of requests; these are made from it"
+    )
+    _told: list[str] = PrivateAttr(default_factory=list)
+
+    @property
+    def told(self) -> list[str]:
+        """What the reader of a workload's file has to tell: records that could not be used."""
+        return self._told
 
     @model_validator(mode="after")
-    def _consistent(self) -> Scenario:
+    def _consistent(self, info: ValidationInfo) -> Scenario:
         if self.workload is not None:
-            raise ValueError("workload: generated traffic comes with a later release; list requests instead")
+            self._generate(self.workload, files=bool(info.context and info.context["files"]))
         if not self.requests:
             raise ValueError("requests: the list is empty; at least one request is needed")
         known: set[str] = set()
@@ -119,6 +149,9 @@ class Scenario(Asked):
                 raise ValueError(f"requests.{i}.after: {request.after!r} is no request before it in the list")
             if request.says is not None and self.engine.executor == "model":
                 raise ValueError(f"requests.{i}.says: only a puppet or a replay says what it is told; the executor is model")
+            for key in ("adapter", "content"):
+                if self.engine.executor == "model" and getattr(request, key) is not None:
+                    raise ValueError(f"requests.{i}.{key}: a real model has none in this release; a puppet takes it as a namespace")
             if self.engine.executor == "replay" and request.says is None:
                 raise ValueError(f"requests.{i}.says: a replay needs the recorded tokens of every request")
             if self.engine.executor != "model" and request.tokens is None:
@@ -126,27 +159,41 @@ class Scenario(Asked):
             known.add(request.id)
         return self
 
+    def _generate(self, workload: workloads.Workload, files: bool) -> None:
+        if self.requests:
+            raise ValueError("workload: give either requests or a workload; both are there")
+        maker = workloads.Maker(self.seed, self.engine.executor, lambda: _tokenizer(self.engine.model), files)
+        try:
+            traffic = workload.traffic(maker)
+        except ValueError as error:
+            raise ValueError(f"workload.{error}") from None
+        self.requests = [RequestSpec.model_validate(r) for r in traffic.requests]
+        self._told = traffic.told
 
-def parse(data: Any, overrides: dict[str, Any] | None = None) -> Scenario:
-    """Validate a scenario that was read from YAML or JSON. Raises ScenarioError with the key's path."""
+
+def parse(data: Any, overrides: dict[str, Any] | None = None, files: bool = False) -> Scenario:
+    """Validate a scenario that was read from YAML or JSON. Raises ScenarioError with the key's path.
+
+    `files`: whether its workload may read a file of this machine, as the owner's own scenario may.
+    """
     if not isinstance(data, dict):
         raise ScenarioError(f"a scenario is a mapping of keys such as engine and requests; got {type(data).__name__}")
     data = dict(data)
     for path, value in (overrides or {}).items():
         _set(data, path, value)
     try:
-        return Scenario.model_validate(data)
+        return Scenario.model_validate(data, context={"files": files})
     except ValidationError as error:
         raise ScenarioError(describe(error)) from None
 
 
-def parse_text(text: str, overrides: dict[str, Any] | None = None) -> Scenario:
+def parse_text(text: str, overrides: dict[str, Any] | None = None, files: bool = False) -> Scenario:
     """Validate a scenario from YAML text. Raises ScenarioError."""
     try:
         data = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ScenarioError(f"not readable as YAML: {' '.join(str(error).split())}") from None
-    return parse(data, overrides)
+    return parse(data, overrides, files)
 
 
 def load(name_or_path: str, overrides: dict[str, Any] | None = None) -> Scenario:
@@ -165,12 +212,18 @@ def load(name_or_path: str, overrides: dict[str, Any] | None = None) -> Scenario
         raise ScenarioError(f"{name_or_path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{name_or_path}: cannot be read ({error})") from None
-    return parse_text(text, overrides)
+    return parse_text(text, overrides, files=True)
+
+
+def as_data(scenario: Scenario) -> dict[str, Any]:
+    """The scenario as it would be written: defaults left out, a workload instead of what was made from it."""
+    generated = {"requests"} if scenario.workload is not None else None
+    return scenario.model_dump(mode="json", exclude_defaults=True, exclude=generated)
 
 
 def dump(scenario: Scenario) -> str:
     """The scenario as YAML, defaults left out."""
-    data = scenario.model_dump(mode="json", exclude_defaults=True)
+    data = as_data(scenario)
     return yaml.dump(data, Dumper=_Readable, sort_keys=False, allow_unicode=True, width=100)
 
 

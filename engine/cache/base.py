@@ -112,6 +112,14 @@ class Eviction:
     ranking: list[Ranked] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class Pinned:
+    """What a pin came to: the path to `node` (None: nothing) is held, `refused` pages were over the budget."""
+
+    node: Any
+    refused: int = 0
+
+
 class Holder(Protocol):
     """What the cache needs to know of a request."""
 
@@ -165,6 +173,35 @@ class PrefixCache(Protocol):
 
     def evict(self, pages: int, why: Holder | None = None) -> list[Evicted]:
         """Free up to `pages` unlocked pages, leaves first, in the policy's order."""
+        ...
+
+    @property
+    def pinned(self) -> int:
+        """Pages that pins hold."""
+        ...
+
+    def pin(self, tokens: bytes, ns: Namespace | None, until: int, request: Holder) -> Pinned:
+        """Hold what is known of a sequence up to and including step `until`, from its beginning as far as
+        the budget allows. Pinned pages are not evictable."""
+        ...
+
+    def unpin(self, step: int) -> None:
+        """Let go of the pins whose last step lies before `step`."""
+        ...
+
+    def give_way(self, request: Holder) -> bool:
+        """Let go of the pin that ends first, so that `request` can be served; False where there is none."""
+        ...
+
+    def expect(self, request: Holder, tokens: bytes, ns: Namespace | None) -> None:
+        """`request` is still to come, after those named before it, and will look these tokens up.
+
+        Only an eviction policy that looks ahead listens.
+        """
+        ...
+
+    def ended(self, request: Holder) -> None:
+        """A request that was expected will not look anything up any more."""
         ...
 
     def walk(self) -> Iterator[Any]:

@@ -28,9 +28,11 @@ from engine.cache.base import (
     Inserted,
     Listener,
     Match,
+    Pinned,
     Stop,
     unpack,
 )  # fmt: skip
+from engine.cache.pins import Pins
 from engine.cache.radix import RANKED, common
 from engine.events import Namespace, Ranked
 
@@ -46,8 +48,8 @@ class Block:
     """One page of tokens (`run`, packed). The root has an empty run and id 0."""
 
     __slots__ = (
-        "children", "count", "depth", "hash", "hits", "id", "last_used", "locks", "lost", "ns", "pages", "parent",
-        "pins", "priority", "run", "turn", "writer",
+        "children", "count", "depth", "hash", "hits", "id", "last_used", "locks", "ns", "pages", "parent", "pins",
+        "priority", "removed", "run", "turn", "writer",
     )  # fmt: skip
 
     def __init__(
@@ -70,7 +72,7 @@ class Block:
         self.priority = 0
         self.turn = 0
         """The release or touch with which it last joined the free queue."""
-        self.lost = False
+        self.removed = False
         """Whether no look-up can reach it any more: it has left, or something above it has."""
         self.writer: str | None = None
 
@@ -88,7 +90,12 @@ class BlockCache:
     """
 
     def __init__(
-        self, page_size: int, order: str = "tail-first", trace: ev.Trace | None = None, hasher: Hash = chained
+        self,
+        page_size: int,
+        order: str = "tail-first",
+        trace: ev.Trace | None = None,
+        hasher: Hash = chained,
+        pin_budget: int = 0,
     ) -> None:
         self.page_size = page_size
         self.order = order
@@ -96,12 +103,14 @@ class BlockCache:
         self.tick = 0
         self._trace = ev.Trace(keep=False) if trace is None else trace
         self._emit = self._trace.emit
+        self._pins = Pins(pin_budget, self._trace, self._pin_kept, self._pin_freed)
         self._hash = hasher
         self._page_bytes = page_size * WIDTH
         self._blocks: dict[int, Block] = {}
         self._table: dict[int, list[Block]] = {}
         self._free: OrderedDict[int, Block] = OrderedDict()
         self._turn = 0
+        self._unpinned: list[list[Block]] = []
         self._next_id = 1
         self._listeners: list[Listener] = []
 
@@ -115,8 +124,13 @@ class BlockCache:
         """Blocks, a page each."""
         return len(self._blocks)
 
+    @property
+    def pinned(self) -> int:
+        """Blocks that pins hold."""
+        return self._pins.pages
+
     def subscribe(self, listener: Listener) -> None:
-        """Tell `listener` of every block that can be found from now on, and of every one that no longer can."""
+        """Tell `listener` of every new block, and of every one that leaves: what follows it is lost with it."""
         self._listeners.append(listener)
 
     def walk(self) -> Iterator[Block]:
@@ -178,7 +192,7 @@ class BlockCache:
 
     def to_lock(self, match: Match) -> int:
         """Pages in the free queue that acquiring this match would take out of it."""
-        return sum(not block.locks for block in match.path)
+        return sum(not (block.locks or block.pins) for block in match.path)
 
     # --- holding -------------------------------------------------------------------------------
 
@@ -188,7 +202,7 @@ class BlockCache:
         if match.path:
             self._date(match.path, request.cached is None)
             for block in match.path:
-                if not block.locks:
+                if not (block.locks or block.pins):
                     del self._free[block.id]
                 block.locks += 1
             self._emit(ev.NodeLocked, node=match.node.id, request=request.id)
@@ -225,13 +239,55 @@ class BlockCache:
         self._emit(ev.NodeTouched, node=path[-1].id, tick=self.tick, hit=hit)
 
     def _queue(self, path: list[Block]) -> None:
-        """Move the unlocked blocks of one path, last block first, to the end of the free queue."""
+        """Move those blocks of one path, given from its end, that nothing holds to the end of the free queue."""
         self._turn += 1
         for block in path if self.order == "tail-first" else reversed(path):
-            if not block.locks:
+            if not (block.locks or block.pins):
                 block.turn = self._turn
                 self._free[block.id] = block
                 self._free.move_to_end(block.id)
+
+    # --- pinning, and what is to come ----------------------------------------------------------
+
+    def pin(self, tokens: bytes, ns: Namespace | None, until: int, request: Holder) -> Pinned:
+        """Hold what is known of a sequence up to and including step `until`, as far as the budget allows."""
+        path = self._descend(tokens, ns)
+        fit = self._pins.room(path, len(path))
+        end = path[fit - 1] if fit else None
+        self._pins.hold(end, until, len(path) - fit, request)
+        return Pinned(end, len(path) - fit)
+
+    def unpin(self, step: int) -> None:
+        """Let go of the pins whose last step lies before `step`."""
+        self._pins.expire(step)
+        self._queue_unpinned()
+
+    def give_way(self, request: Holder) -> bool:
+        """Let go of the pin that ends first, so that `request` can be served; False where there is none."""
+        gave = self._pins.give_way(request)
+        self._queue_unpinned()
+        return gave
+
+    def _pin_kept(self, block: Block) -> None:
+        if not block.locks:
+            del self._free[block.id]
+
+    def _pin_freed(self, block: Block) -> None:
+        """Pins let go of a chain from its end, block by block."""
+        if not (self._unpinned and self._unpinned[-1][-1].parent is block):
+            self._unpinned.append([])
+        self._unpinned[-1].append(block)
+
+    def _queue_unpinned(self) -> None:
+        for chain in self._unpinned:
+            self._queue(chain)
+        self._unpinned.clear()
+
+    def expect(self, request: Holder, tokens: bytes, ns: Namespace | None) -> None:
+        """The free queue does not look ahead."""
+
+    def ended(self, request: Holder) -> None:
+        """The free queue does not look ahead."""
 
     # --- storing -------------------------------------------------------------------------------
 
@@ -302,17 +358,16 @@ class BlockCache:
         del self._blocks[block.id]
         assert block.parent is not None
         block.parent.children.pop(block.id, None)
-        if block.lost:
+        if block.removed:
             return
-        lost, below = [block], list(block.children.values())
-        while below:
-            lost.append(below.pop())
-            below += lost[-1].children.values()
-        for at in reversed(lost):
-            at.lost = True
+        lost = [block]
+        while lost:
+            at = lost.pop()
+            lost += at.children.values()
+            at.removed = True
             bucket = self._table[at.hash]
             bucket.remove(at)
             if not bucket:
                 del self._table[at.hash]
-            for listener in self._listeners:
-                listener.removed(at)
+        for listener in self._listeners:
+            listener.removed(block)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engine.cache.base import Evicted, Holder, Inserted, Listener, Match, Stop
+from engine.cache.base import Evicted, Holder, Inserted, Listener, Match, Pinned, Stop
 from engine.events import Namespace
 
 
@@ -14,6 +14,7 @@ class NoCache:
 
     evictable = 0
     held = 0
+    pinned = 0
 
     def match(self, tokens: bytes, ns: Namespace | None = None) -> Match:
         """Nothing is known."""
@@ -30,15 +31,30 @@ class NoCache:
     def release(self, node: Any, request: Holder) -> None:
         """Nothing was held."""
 
-    def insert(
-        self, tokens: bytes, pages: Sequence[int], ns: Namespace | None, request: Holder
-    ) -> Inserted:
+    def insert(self, tokens: bytes, pages: Sequence[int], ns: Namespace | None, request: Holder) -> Inserted:
         """Keeps nothing: every page stays with its request."""
         return Inserted(None, 0, [], 0)
 
     def evict(self, pages: int, why: Holder | None = None) -> list[Evicted]:
         """Nothing to evict."""
         return []
+
+    def pin(self, tokens: bytes, ns: Namespace | None, until: int, request: Holder) -> Pinned:
+        """Nothing to pin."""
+        return Pinned(None)
+
+    def unpin(self, step: int) -> None:
+        """Nothing was pinned."""
+
+    def give_way(self, request: Holder) -> bool:
+        """Nothing was pinned."""
+        return False
+
+    def expect(self, request: Holder, tokens: bytes, ns: Namespace | None) -> None:
+        """Nothing to plan for."""
+
+    def ended(self, request: Holder) -> None:
+        """Nothing was planned for."""
 
     def walk(self) -> Iterator[Any]:
         """No nodes."""

@@ -18,10 +18,13 @@ from engine.cache.base import (
     Inserted,
     Listener,
     Match,
+    Pinned,
     Stop,
     unpack,
 )  # fmt: skip
-from engine.cache.eviction import EvictionQueue
+from engine.cache.eviction import POLICIES, EvictionQueue
+from engine.cache.future import Future
+from engine.cache.pins import Pins
 from engine.events import Namespace, Ranked
 
 RANKED = 8
@@ -84,32 +87,44 @@ class RadixCache:
     """Contract 4 as a radix tree, to the token (page size 1) or to whole pages."""
 
     def __init__(
-        self, page_size: int, eviction: str = "lru", unit: str = "page", trace: ev.Trace | None = None
+        self,
+        page_size: int,
+        eviction: str = "lru",
+        unit: str = "page",
+        trace: ev.Trace | None = None,
+        pin_budget: int = 0,
     ) -> None:
         self.page_size = page_size
         self.policy = eviction
         self.unit = unit
         self.root = Node(ev.ROOT, None, b"", [], None)
         self.tick = 0
-        self.leaves = 0
         self._trace = ev.Trace(keep=False) if trace is None else trace
         self._emit = self._trace.emit
         self._page_bytes = page_size * WIDTH
-        self._queue = EvictionQueue(eviction)
+        self._future = Future(page_size, unit == "leaf") if eviction == "belady" else None
+        self._queue = EvictionQueue(self._future.key if self._future else POLICIES[eviction])
+        self._pins = Pins(pin_budget, self._trace, self._pin_kept, self._pin_freed)
         self._next_id = 1
         self._held = 0
         self._locked = 0
+        """Pages that a lock or a pin holds."""
         self._listeners: list[Listener] = []
 
     @property
     def evictable(self) -> int:
-        """Unlocked pages: all of them can be reached by evicting leaves."""
+        """Pages that nothing holds: all of them can be reached by evicting leaves."""
         return self._held - self._locked
 
     @property
     def held(self) -> int:
         """Pages in the tree."""
         return self._held
+
+    @property
+    def pinned(self) -> int:
+        """Pages that pins hold."""
+        return self._pins.pages
 
     def subscribe(self, listener: Listener) -> None:
         """Tell `listener` of every split, growth and removal from now on."""
@@ -197,9 +212,9 @@ class RadixCache:
 
     def to_lock(self, match: Match) -> int:
         """Evictable pages that acquiring this match would lock."""
-        pages = sum(len(n.pages) for n in match.path if not n.locks)
+        pages = sum(len(n.pages) for n in match.path if not (n.locks or n.pins))
         last = match.node
-        if last is not None and not last.locks:
+        if last is not None and not (last.locks or last.pins):
             pages -= len(last.pages) - match.inside // self.page_size
         return pages
 
@@ -227,14 +242,14 @@ class RadixCache:
             if at.locks <= 0:
                 raise CacheError(f"node {at.id} is unlocked by {request.id} but holds no lock")
             at.locks -= 1
-            if at.locks == 0:
+            if at.locks == 0 and not at.pins:
                 self._locked -= len(at.pages)
             at = at.parent
         if bottom.evictable:
             self._queue.push(bottom)
         self._emit(ev.NodeUnlocked, node=bottom.id, request=request.id)
 
-    def _touch(self, node: Node, hit: bool) -> None:
+    def _touch(self, node: Node, hit: bool, priority: int | None = None) -> None:
         at: Node | None = node
         while at is not None and at is not self.root:
             at.last_used = self.tick
@@ -242,12 +257,12 @@ class RadixCache:
             at = at.parent
         if node.evictable:
             self._queue.push(node)
-        self._emit(ev.NodeTouched, node=node.id, tick=self.tick, hit=hit)
+        self._emit(ev.NodeTouched, node=node.id, tick=self.tick, hit=hit, priority=priority)
 
     def _lock(self, node: Node, request: str) -> None:
         at: Node | None = node
         while at is not None and at is not self.root:
-            if at.locks == 0:
+            if at.locks == 0 and not at.pins:
                 self._locked += len(at.pages)
             at.locks += 1
             at = at.parent
@@ -268,48 +283,104 @@ class RadixCache:
         node.depth += at
         node.parent = front
         front.children[self._key(front, node.run, 0, node.ns)] = node
+        if node.evictable:
+            self._queue.push(node)
         self._emit(ev.NodeSplit, node=node.id, front=front.id, at=at)
         for listener in self._listeners:
             listener.split(node, front)
         return front
 
+    # --- pinning, and what is to come ----------------------------------------------------------
+
+    def pin(self, tokens: bytes, ns: Namespace | None, until: int, request: Holder) -> Pinned:
+        """Hold what is known of a sequence up to and including step `until`, as far as the budget allows."""
+        path, at, inside = self._descend(tokens, len(tokens) // self._page_bytes * self._page_bytes, ns)
+        known = at // self._page_bytes
+        fit = self._pins.room(path, known)
+        if fit < known:
+            path, at, inside = self._descend(tokens, fit * self._page_bytes, ns)
+        end = path[-1] if path else None
+        if end is not None and inside < end.count:
+            end = self._split(end, inside)
+        self._pins.hold(end, until, known - fit, request)
+        return Pinned(end, known - fit)
+
+    def unpin(self, step: int) -> None:
+        """Let go of the pins whose last step lies before `step`."""
+        self._pins.expire(step)
+
+    def give_way(self, request: Holder) -> bool:
+        """Let go of the pin that ends first, so that `request` can be served; False where there is none."""
+        return self._pins.give_way(request)
+
+    def _pin_kept(self, node: Node) -> None:
+        if not node.locks:
+            self._locked += len(node.pages)
+
+    def _pin_freed(self, node: Node) -> None:
+        if not node.locks:
+            self._locked -= len(node.pages)
+        if node.evictable:
+            self._queue.push(node)
+
+    def expect(self, request: Holder, tokens: bytes, ns: Namespace | None) -> None:
+        """`request` is still to come and will look these tokens up; farthest next use goes by that."""
+        if self._future is not None:
+            self._future.expect(request.id, tokens, ns)
+
+    def ended(self, request: Holder) -> None:
+        """A request that was expected is over: what only it still wanted is wanted later, or never."""
+        expected = self._future.ended(request.id) if self._future is not None else None
+        if expected is None:
+            return
+        query, ns = expected
+        path, _, _ = self._descend(query, len(query), ns)
+        if path and path[-1].evictable:
+            self._queue.push(path[-1])
+
     # --- storing -------------------------------------------------------------------------------
 
-    def insert(
-        self, tokens: bytes, pages: Sequence[int], ns: Namespace | None, request: Holder
-    ) -> Inserted:
+    def insert(self, tokens: bytes, pages: Sequence[int], ns: Namespace | None, request: Holder) -> Inserted:
         """Store whole pages of a sequence; `pages[i]` holds its i-th page of tokens."""
         end = len(tokens) // self._page_bytes * self._page_bytes
         self.tick += 1
         path, at, inside = self._descend(tokens, end, ns)
-        duplicates = self._duplicates(path, inside, pages)
+        duplicates = self._duplicates(path, inside, pages, request)
         if path and inside < path[-1].count:
             path[-1] = self._split(path[-1], inside)
         node = path[-1] if path else self.root
         already = at // WIDTH
         if at < end:
-            node = self._extend(node, tokens[at:end], list(pages[at // self._page_bytes : end // self._page_bytes]), ns, request)
+            node = self._extend(
+                node, tokens[at:end], list(pages[at // self._page_bytes : end // self._page_bytes]), ns, request
+            )
+        raised = None
         for n in path:
-            n.priority = max(n.priority, request.priority)
+            if n.priority < request.priority:
+                raised = n.priority = request.priority
         if node is not self.root:
-            self._touch(node, hit=False)
+            self._touch(node, hit=False, priority=raised)
         return Inserted(node if node is not self.root else None, already, duplicates, end // WIDTH)
 
-    def _duplicates(self, path: list[Node], inside: int, pages: Sequence[int]) -> list[int]:
-        """The caller's pages for tokens that the tree already holds in other pages."""
+    def _duplicates(self, path: list[Node], inside: int, pages: Sequence[int], request: Holder) -> list[int]:
+        """The caller's pages for tokens that the tree already holds in other pages.
+
+        As far as the request holds a path, its pages are the tree's own.
+        """
+        own: Node | None = request.node
+        shared = own.depth + own.count if own is not None else 0
         out: list[int] = []
-        at = 0
         for node in path:
+            if node.depth + node.count <= shared:
+                continue
             held = node.pages if node is not path[-1] else node.pages[: inside // self.page_size]
+            at = node.depth // self.page_size
             mine = pages[at : at + len(held)]
-            at += len(held)
             if mine != held:
                 out += [m for m, h in zip(mine, held, strict=True) if m != h]
         return out
 
-    def _extend(
-        self, parent: Node, run: bytes, pages: list[int], ns: Namespace | None, request: Holder
-    ) -> Node:
+    def _extend(self, parent: Node, run: bytes, pages: list[int], ns: Namespace | None, request: Holder) -> Node:
         start = parent.depth + parent.count
         stop = start + len(run) // WIDTH
         self._held += len(pages)
@@ -319,7 +390,7 @@ class RadixCache:
         if (
             own is parent
             and parent.locks == 1
-            and not parent.children
+            and not (parent.children or parent.pins)
             and parent.writer == request.id
             and start < len(request.prompt)
         ):
@@ -334,8 +405,6 @@ class RadixCache:
         node = Node(self._next_id, parent, run, pages, ns)
         self._next_id += 1
         node.writer, node.priority = request.id, request.priority
-        if parent is self.root or parent.children:
-            self.leaves += 1
         parent.children[self._key(parent, run, 0, ns)] = node
         self._emit(
             ev.NodeCreated, node=node.id, parent=parent.id, request=request.id,
@@ -354,24 +423,28 @@ class RadixCache:
         ranking: list[Ranked] = []
         tracing = self._trace.on
         while pages > 0 and (node := self._queue.pop()) is not None:
-            take = len(node.pages) if self.unit == "leaf" else min(pages, len(node.pages))
+            take = self._share(node, pages)
             pages -= take
             if tracing and len(ranking) < RANKED:
                 ranking.append(self._ranked(node, take * self.page_size))
             taken.append(self._trim(node, take))
         if tracing:
-            ranking += [self._ranked(n, 0) for n in self._queue.head(RANKED - len(ranking)) if n.id not in {r.node for r in ranking}]
+            went = {r.node for r in ranking}
+            ranking += [self._ranked(n, 0) for n in self._queue.head(RANKED - len(ranking)) if n.id not in went]
             self._emit(
                 ev.Eviction, asked=asked, freed=sum(len(e.pages) for e in taken), policy=self.policy,
                 unit=self.unit, ranking=ranking, evictable=evictable, locked=self._locked,
                 request=why.id if why else None,
             )  # fmt: skip
             for e in taken:
-                self._emit(
-                    ev.NodeEvicted if e.whole else ev.NodeTrimmed, node=e.node, tokens=e.tokens, pages=e.pages
-                )
-        self._queue.shrink(self.leaves)
+                self._emit(ev.NodeEvicted if e.whole else ev.NodeTrimmed, node=e.node, tokens=e.tokens, pages=e.pages)
         return taken
+
+    def _share(self, node: Node, asked: int) -> int:
+        """How many pages to take from the leaf that goes next."""
+        if self.unit == "leaf":
+            return len(node.pages)
+        return min(asked, len(node.pages) if self._future is None else self._future.alike(node))
 
     def _ranked(self, node: Node, taken: int) -> Ranked:
         return Ranked(
@@ -395,8 +468,8 @@ class RadixCache:
         else:
             node.removed = True
             del parent.children[self._key(parent, node.run, 0, node.ns)]
-            if parent is self.root or parent.children:
-                self.leaves -= 1
+            if self._future is not None:
+                self._future.forget(node)
             if parent is not self.root and parent.evictable:
                 self._queue.push(parent)
         for listener in self._listeners:

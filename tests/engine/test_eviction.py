@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
+import random
+from typing import Any
+
 import pytest
 
 from engine import events as ev
+from engine.cache.eviction import POLICIES
 from tests.engine.grove import Asker, Grove
 from tests.engine.lab import Lab
 
@@ -24,12 +29,31 @@ def test_d1_a_hit_saves_from_eviction() -> None:
     assert [lab.found(p) for p in ("A3", "B3", "C3", "D3")] == [3, 2, 3, 3]
 
 
+def test_d2_hits_are_counted_and_keep_what_is_used_often() -> None:
+    lab = Lab(pages=12, eviction="lfu")
+    for name, prompt in (("A", "A3"), *((f"A{n}", "A3") for n in range(5)), ("B", "B3"), ("C", "C3"), ("D", "D5")):
+        lab.serve(name, prompt)
+    assert lab.node_of("A2").hits == 5, "the last token must run, so two of the three were hit"
+    assert [lab.found(p) for p in ("A2", "B3", "C3", "D5")] == [2, 2, 3, 5]
+
+
 def test_d3_a_chain_goes_from_its_end() -> None:
     grove = Grove(4)
     for end in (4, 8, 12):
         grove.insert(list(range(end)))
     assert [grove.evicted(1) for _ in range(3)] == [[5], [2], [0]]
     assert list(grove.cache.walk()) == []
+
+
+def test_d4_a_hit_dates_the_whole_path() -> None:
+    grove = Grove()
+    grove.insert([1, 2, 3, 4])
+    grove.insert([1, 2, 3, 4, 5, 6, 7, 8])
+    grove.insert([9, 9])
+    grove.cache.release(grove.hold([1, 2, 3, 4, 5, 6, 7, 8]), Asker())
+    above, below = grove.match([1, 2, 3, 4]).node, grove.match([1, 2, 3, 4, 5]).node
+    assert above is not below and above.last_used == below.last_used == 4
+    assert grove.evicted(2) == [12, 13]
 
 
 def test_d5_locking_and_unlocking_a_leaf_a_hundred_times_leaves_one_leaf_to_evict() -> None:
@@ -48,6 +72,52 @@ def test_d6_of_ten_leaves_one_page_is_taken_when_one_is_asked_for() -> None:
     assert grove.evicted(1) == [2]
     told = [e for e in grove.trace.events + grove.trace._open if isinstance(e, ev.Eviction)]
     assert [(e.asked, e.freed, e.evictable, e.ranking[0].taken) for e in told] == [(1, 1, 30, 1)]
+
+
+def test_d7_the_most_recently_used_goes_first_also_after_a_touch() -> None:
+    for touch in (lambda g: g.insert([1]), lambda g: g.cache.release(g.hold([1]), Asker())):
+        grove = Grove(eviction="mru")
+        for token in (1, 2, 3):
+            grove.insert([token])
+        touch(grove)
+        assert grove.evicted(3) == [0, 2, 1]
+
+
+def test_d8_an_eviction_looks_at_a_few_leaves_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys computed and entries moved, counted: no scan of the tree, nor of its leaves."""
+    looks = {"keys": 0, "pops": 0, "walked": 0}
+    lru, pop = POLICIES["lru"], heapq.heappop
+
+    def key(node: Any) -> Any:
+        looks["keys"] += 1
+        return lru(node)
+
+    def popped(heap: Any) -> Any:
+        looks["pops"] += 1
+        return pop(heap)
+
+    monkeypatch.setitem(POLICIES, "lru", key)
+    monkeypatch.setattr(heapq, "heappop", popped)
+    grove = Grove()
+    grove.trace.keep = False
+    monkeypatch.setattr(grove.cache, "walk", lambda: looks.__setitem__("walked", looks["walked"] + 1))
+    for leaf in range(20_000):
+        grove.insert([7, leaf])
+    looks.update(keys=0, pops=0)
+    for turn in range(1000):
+        assert len(grove.evicted(1)) == 1
+        grove.insert([7, 20_000 + turn])
+    assert looks["keys"] <= 4000 and looks["pops"] <= 2000 and looks["walked"] == 0
+
+
+def test_entries_that_no_longer_hold_do_not_pile_up_where_nothing_is_ever_evicted() -> None:
+    grove = Grove()
+    grove.trace.keep = False
+    for token in range(100):
+        grove.insert([token])
+    for turn in range(20_000):
+        grove.cache.release(grove.hold([turn % 100]), Asker())
+    assert len(grove.cache._queue._heap) <= 2 * 100 + 1024 + 1
 
 
 @pytest.mark.parametrize(("unit", "gone"), [("page", [2]), ("leaf", [0, 1, 2])])
@@ -124,3 +194,94 @@ def test_the_cap_is_kept_after_a_step_that_failed() -> None:
     lab.ask("R1", "A10", 6, fail_at_step=3)
     lab.run()
     assert lab.reasons == {"R1": "error"} and lab.engine.cache.evictable == 4
+
+
+# --- the policies ------------------------------------------------------------------------------
+
+
+def filled(policy: str, **options: Any) -> Grove:
+    """Four leaves: A stored first, hit twice, of low priority; B large; C hit once and lately; D new and important."""
+    grove = Grove(eviction=policy, **options)
+    for token, length, important in ((1, 2, -1), (2, 5, 0), (3, 2, 0), (4, 2, 3)):
+        grove.insert([token] * length, by=Asker(priority=important))
+    for token in (1, 1, 3):
+        grove.cache.release(grove.hold([token] * 2), Asker())
+    return grove
+
+
+@pytest.mark.parametrize(("policy", "order"), [
+    ("lru", "BDAC"), ("mru", "CADB"), ("fifo", "ABCD"), ("filo", "DCBA"), ("lfu", "BDCA"), ("slru", "BDCA"),
+    ("priority", "ABCD"), ("size", "BDAC"),
+])  # fmt: skip
+@pytest.mark.parametrize("unit", ["page", "leaf"])
+def test_each_policy_has_its_order(policy: str, unit: str, order: str) -> None:
+    grove = filled(policy, unit=unit)
+    went: list[str] = []
+    while gone := grove.cache.evict(100 if unit == "page" else 1):
+        went += [" ABCD"[e.node] for e in gone if e.whole]
+    assert "".join(went) == order
+
+
+def test_slru_spares_what_was_hit_twice_until_nothing_else_is_left() -> None:
+    grove = Grove(eviction="slru")
+    for token in (1, 2, 3):
+        grove.insert([token])
+    for token in (1, 1, 2):
+        grove.cache.release(grove.hold([token]), Asker())
+    grove.insert([3])
+    assert grove.evicted(3) == [1, 2, 0]
+
+
+def test_a_split_front_is_younger_than_its_tail_for_fifo() -> None:
+    grove = Grove(eviction="fifo")
+    grove.insert([1, 2, 3])
+    grove.insert([7])
+    grove.insert([1, 2, 9])
+    assert [e.node for e in grove.cache.evict(9)] == [1, 2, 4, 3]
+
+
+def test_size_looks_at_what_is_left_after_a_split_and_after_a_trim() -> None:
+    grove = Grove(eviction="size")
+    grove.insert([1, 1, 1, 1, 1])
+    grove.insert([2, 2, 2, 2])
+    grove.cache.release(grove.hold([1, 1, 1, 7]), Asker())
+    assert grove.evicted(1) == [8], "the tail of the split has two tokens, fewer than the other leaf's four"
+    assert [grove.evicted(1)[0] for _ in range(3)] == [7, 4, 6]
+
+
+def test_a_higher_priority_raises_the_path_and_the_leafs_place() -> None:
+    grove = Grove(eviction="priority")
+    grove.insert([1, 2])
+    grove.insert([3])
+    grove.insert([1, 2], by=Asker(priority=2))
+    assert [e.priority for e in grove.trace._open if isinstance(e, ev.NodeTouched)] == [None, None, 2]
+    assert grove.evicted(3) == [2, 0, 1]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("unit", ["page", "leaf"])
+def test_the_lazy_heap_takes_what_a_scan_of_all_leaves_would(policy: str, unit: str) -> None:
+    """Random storing, hitting, holding, pinning and evicting; each eviction against a scan for the smallest key."""
+    chance = random.Random(f"{policy} {unit}")
+    for _ in range(30):
+        grove = Grove(eviction=policy, unit=unit, pin_budget=6)
+        held: list[Any] = []
+        for step in range(80):
+            tokens = [chance.randrange(1, 4) for _ in range(chance.randrange(1, 8))]
+            by = Asker(priority=chance.randrange(3))
+            match chance.randrange(7):
+                case 0 | 1 | 2:
+                    grove.insert(tokens, by=by)
+                case 3 if grove.length(tokens):
+                    held.append(grove.hold(tokens, by))
+                case 4 if held:
+                    grove.cache.release(held.pop(chance.randrange(len(held))), by)
+                case 5:
+                    grove.cache.pin(b"".join(t.to_bytes(4, "little") for t in tokens), None, step + 9, by)
+                case _:
+                    leaves = [n for n in grove.cache.walk() if n.evictable]
+                    want = min(leaves, key=lambda n: (*POLICIES[policy](n), n.id), default=None)
+                    gone = grove.cache.evict(1)
+                    assert [e.node for e in gone] == ([want.id] if want else [])
+            grove.cache.unpin(step)
+            grove.trace.commit()

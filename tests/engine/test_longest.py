@@ -9,19 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.cache.base import pack
-from engine.cache.radix import RadixCache
 from engine.events import Trace
 from engine.request import Request, SamplingParams
 from engine.scheduler.longest import LongestPrefix
 from engine.scheduler.queue import Queue
+from tests.engine.grove import KINDS
 
 
 class Bench:
     """A cache, a queue and the index over both; pages are handed out in order."""
 
-    def __init__(self, page_size: int, **options: Any) -> None:
+    def __init__(self, page_size: int, kind: str = "radix", **options: Any) -> None:
         self.page_size = page_size
-        self.cache = RadixCache(page_size, trace=Trace(keep=False), **options)
+        self.cache = KINDS[kind](page_size, trace=Trace(keep=False), **options)
         self.queue = Queue()
         self.index = LongestPrefix(self.cache, page_size, self.queue)
         self.queue.watcher = self.index
@@ -98,8 +98,8 @@ def act(bench: Bench, what: tuple[Any, ...]) -> None:
         bench.cache.evict(args[0])
 
 
-def explore(page_size: int, unit: str, doing: list[tuple[Any, ...]]) -> None:
-    bench = Bench(page_size, unit=unit)
+def explore(page_size: int, doing: list[tuple[Any, ...]], **cache: Any) -> None:
+    bench = Bench(page_size, **cache)
     for what in doing:
         act(bench, what)
         bench.agree()
@@ -110,14 +110,20 @@ def explore(page_size: int, unit: str, doing: list[tuple[Any, ...]]) -> None:
 @given(page_size=st.sampled_from([1, 2, 4]), unit=st.sampled_from(["page", "leaf"]), doing=st.lists(acts, max_size=40))
 @settings(max_examples=400, deadline=None)
 def test_the_index_agrees_with_a_plain_sort_after_every_change(page_size: int, unit: str, doing: list[Any]) -> None:
-    explore(page_size, unit, doing)
+    explore(page_size, doing, unit=unit)
+
+
+@given(page_size=st.sampled_from([1, 2, 4]), order=st.sampled_from(["tail-first", "head-first"]), doing=st.lists(acts, max_size=40))
+@settings(max_examples=200, deadline=None)
+def test_it_agrees_over_blocks_too_also_when_beginnings_leave_before_their_ends(page_size: int, order: str, doing: list[Any]) -> None:
+    explore(page_size, doing, kind="blocks", order=order)
 
 
 @pytest.mark.slow
 @given(page_size=st.sampled_from([1, 2, 4]), unit=st.sampled_from(["page", "leaf"]), doing=st.lists(acts, max_size=80))
 @settings(max_examples=5000, deadline=None)
 def test_the_index_agrees_with_a_plain_sort_in_many_long_runs(page_size: int, unit: str, doing: list[Any]) -> None:
-    explore(page_size, unit, doing)
+    explore(page_size, doing, unit=unit)
 
 
 def test_a_group_moves_as_one_when_its_prefix_is_stored_or_leaves() -> None:

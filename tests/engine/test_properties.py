@@ -49,7 +49,9 @@ def the_fold_equals_the_snapshot_at_every_commit_and_the_invariant_holds(case: C
     ended = of(played, ev.RequestFinished) + of(played, ev.RequestAborted) + of(played, ev.RequestRefused)
     assert sorted(e.request for e in ended) == sorted(e.request for e in of(played, ev.RequestArrived))
     assert not any(n.locks for n in played.engine.cache.walk())
-    assert played.engine.pool.free + played.engine.cache.evictable == case.config["pages"]
+    cache = played.engine.cache
+    assert played.engine.pool.free + cache.evictable + cache.pinned == case.config["pages"]
+    assert cache.pinned == sum(len(n.pages) for n in cache.walk() if n.pins) <= case.config["pin_budget"] * case.config["pages"]
     if case.config["cache_pages"] is not None and not of(played, ev.RequestAborted):
         assert played.engine.cache.evictable <= case.config["cache_pages"]
 
@@ -110,7 +112,7 @@ def test_the_traffic_reaches_every_kind_of_trouble() -> None:
     seen: set[str] = set()
     retracted_twice = 0
 
-    @settings(max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=120, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(case=cases(2))
     def run(case: Case) -> None:
         nonlocal retracted_twice
@@ -128,7 +130,7 @@ def test_the_traffic_reaches_every_kind_of_trouble() -> None:
     run()
     assert seen >= {
         "request.retracted", "request.remapped", "request.aborted", "executor.failed", "clock.jumped",
-        "node.split", "node.grown", "node.trimmed", "node.evicted", "queue.ordered",
+        "node.split", "node.grown", "node.trimmed", "node.evicted", "node.pinned", "queue.ordered",
         "stop", "length", "capacity", "error", "pages", "budget", "chunk", "running cap", "prefill", "decode", "mixed",
     }  # fmt: skip
     assert retracted_twice > 20

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine import Engine, EngineConfig
 from engine import events as ev
-from engine.config import Clock
+from engine.config import EVICTIONS, Clock
 from tests.engine.lab import Shadow
 
 LIMIT = 3000
@@ -71,6 +71,7 @@ def configs(draw: Any, page_size: int) -> dict[str, Any]:
     pages = draw(st.integers(max(3, 24 // page_size), max(6, 96 // page_size)))
     chunk = draw(st.none() | st.integers(1, 2 * page_size + 3))
     least = draw(st.sampled_from([0.0, 0.0, 0.1]))
+    policy = draw(st.sampled_from(["fcfs", "lpm"]))
     return {
         "executor": "puppet",
         "page_size": page_size,
@@ -78,12 +79,14 @@ def configs(draw: Any, page_size: int) -> dict[str, Any]:
         "chunk": chunk,
         "prefill_budget": draw(st.none() | st.integers(chunk or 8, 64)),
         "mixed": draw(st.booleans()),
-        "policy": draw(st.sampled_from(["fcfs", "lpm"])),
+        "policy": policy,
         "max_running": draw(st.sampled_from([1, 2, 4, 8, 8])),
         "admission": draw(st.sampled_from(["estimate", "estimate", "estimate", "full"])),
         "reserve_start": draw(st.floats(least, 0.2)),
         "reserve_min": least,
+        "eviction": draw(st.sampled_from([e for e in EVICTIONS if e != "belady" or policy == "fcfs"])),
         "eviction_unit": draw(st.sampled_from(["page", "leaf"])),
+        "pin_budget": draw(st.sampled_from([0.0, 0.3, 0.5, 1.0])),
         "cache_pages": draw(st.none() | st.none() | st.integers(1, pages)),
         "retract_victim": draw(st.sampled_from(["least-output", "newest", "priority"])),
         "retract_to": draw(st.sampled_from(["back", "front"])),
@@ -129,7 +132,13 @@ def cases(draw: Any, page_size: int) -> Case:
             request["store"] = False
         elif trouble >= 10:
             request["namespace"] = (draw(st.sampled_from(["s", "t"])), None, None)
-        elif trouble == 9:
+        elif trouble >= 8:
+            request["pin"] = draw(st.integers(1, 40))
+        if draw(st.integers(0, 3)) == 3:
             request["priority"] = draw(st.integers(-1, 2))
         requests.append(request)
+    if config["eviction"] == "belady":  # it takes the order of the file for the order of service
+        for request in requests:
+            request.pop("after", None)
+        requests.sort(key=lambda r: r.get("at_step", 0))
     return Case(config, requests)

@@ -80,8 +80,7 @@ def test_what_a_scenario_cannot_say_is_refused_with_its_path(data: Any, says: st
 
 
 @pytest.mark.parametrize(("key", "value", "here"), [
-    ("eviction", "lfu", "lru"), ("policy", "lpm-fair", "fcfs, lpm"),
-    ("executor", "cost", "model, puppet, replay"), ("in_batch", "barrier", "off"), ("overlap", True, "False"),
+    ("executor", "cost", "model, puppet, replay"), ("overlap", True, "False"),
     ("host_pages", 8, "0"), ("replicas", 2, "1"), ("grammar", "xgrammar", "own"), ("hardware", "h100", "measured"),
 ])  # fmt: skip
 def test_an_engine_value_of_a_later_release_is_refused_by_name(key: str, value: Any, here: str) -> None:
@@ -90,17 +89,10 @@ def test_an_engine_value_of_a_later_release_is_refused_by_name(key: str, value: 
     assert str(caught.value) == f"engine.{key}: {value!r} comes with a later release; this one has {here}"
 
 
-@pytest.mark.parametrize(("key", "value"), [
-    ("regex", "a+"), ("json_schema", {}), ("adapter", "x"), ("content", "k"), ("priority", 1), ("pin", 3),
-])  # fmt: skip
+@pytest.mark.parametrize(("key", "value"), [("regex", "a+"), ("json_schema", {})])
 def test_a_request_key_of_a_later_release_is_refused_by_name(key: str, value: Any) -> None:
     with pytest.raises(ScenarioError, match=f"^requests.0.{key}: comes with a later release"):
         parse(request(**{key: value}))
-
-
-def test_generated_traffic_is_refused_by_name() -> None:
-    with pytest.raises(ScenarioError, match=r"^workload: generated traffic comes with a later release"):
-        parse({"workload": {"kind": "shared_prefix"}})
 
 
 @pytest.mark.parametrize("off", ["off", '"off"', "false", "no"])

@@ -32,7 +32,7 @@
     for (const id of s.nodeTokens(slot)) hash.int32(id);
     const parent = field(N.PARENT);
     return {
-      parent: parent < 0 ? 0 : s.get(parent, N.ID),
+      parent: parent < 0 ? -1 - parent : s.get(parent, N.ID),
       namespace: s.trace.namespaces[field(N.SPACE)],
       run: [field(N.DEPTH), field(N.COUNT), hash.hex()],
       pages: Array.from(s.nodePages.get(slot)),

@@ -62,6 +62,17 @@
     for (let slot = id ? s.slot(id) : -1; slot >= 0; slot = s.get(slot, N.PARENT)) each(slot);
   };
 
+  /** What nobody holds joins the free queue (anew) with this event. */
+  const join = (s, slot) => {
+    if (!s.get(slot, N.LOCKS) && !s.get(slot, N.PINS)) s.set(slot, N.JOINED, s.seq);
+  };
+
+  /** A node goes: what is still below it can no longer be found. */
+  const orphan = (s, parent) => {
+    const id = s.get(parent, N.ID);
+    for (let slot = 0; slot < s.slots; slot++) if (s.alive(slot) && s.get(slot, N.PARENT) === parent) s.set(slot, N.PARENT, -1 - id);
+  };
+
   const raise = (s, slot, priority) => {
     if (priority > s.get(slot, N.PRIORITY)) s.set(slot, N.PRIORITY, priority);
   };
@@ -190,6 +201,7 @@
       s.tick = tick;
       path(s, e.node.a[row], (slot) => {
         s.set(slot, N.LAST, tick);
+        join(s, slot);
         if (hit) s.node.add((slot << 4) | N.HITS, 1);
         if (priority !== null) raise(s, slot, priority);
       });
@@ -201,7 +213,10 @@
     },
 
     "node.unlocked"(s, e, row) {
-      path(s, e.node.a[row], (slot) => s.node.add((slot << 4) | N.LOCKS, -1));
+      path(s, e.node.a[row], (slot) => {
+        s.node.add((slot << 4) | N.LOCKS, -1);
+        join(s, slot);
+      });
     },
 
     "node.trimmed"(s, e, row) {
@@ -217,12 +232,16 @@
       const slot = s.slot(e.node.a[row]);
       const parent = s.get(slot, N.PARENT);
       if (parent >= 0) s.node.add((parent << 4) | N.CHILDREN, -1);
+      if (s.get(slot, N.CHILDREN)) orphan(s, slot);
       s.dropSlot(slot);
       s.count("evicted_tokens", e.tokens.a[row]);
     },
 
     "node.pinned"(s, e, row) {
-      path(s, e.node.a[row], (slot) => s.set(slot, N.PINS, e.until.a[row]));
+      path(s, e.node.a[row], (slot) => {
+        s.set(slot, N.PINS, e.until.a[row]);
+        join(s, slot);
+      });
     },
 
     eviction(s) {

@@ -1,4 +1,4 @@
-/** Which leaf goes next, by the policy that the run's header names; a policy not listed here marks none. */
+/** Which node goes next, by the policy that the run's header names; a policy not listed here marks none. */
 (function (RP) {
   "use strict";
 
@@ -18,21 +18,30 @@
     size: [at(N.COUNT, -1), at(N.LAST)],
   };
 
+  /** The free queue of blocks: whoever joined it first; of one chain its last block, or its first. */
+  const QUEUE = { "tail-first": [at(N.JOINED), at(N.DEPTH, -1)], "head-first": [at(N.JOINED), at(N.DEPTH)] };
+
+  const config = (trace) => trace.header.config || {};
+  const inBlocks = (trace) => config(trace).cache === "blocks";
+  const keysOf = (trace) => (inBlocks(trace) ? QUEUE[config(trace).block_order] : POLICIES[RP.evictionOf(trace)]);
+
   /** The run's eviction policy, "" where its header does not say. */
-  RP.evictionOf = (trace) => (trace.header.config || {}).eviction || "";
+  RP.evictionOf = (trace) => config(trace).eviction || "";
 
   /** Whether the policy is one that can be marked. */
-  RP.knowsEviction = (trace) => RP.evictionOf(trace) in POLICIES;
+  RP.knowsEviction = (trace) => Boolean(keysOf(trace));
 
-  /** Slot of the leaf that goes next: childless, unlocked, unpinned, smallest key. -1: none, or not known. */
+  /** Slot of the node that goes next: unlocked, unpinned, in a tree childless; smallest key. -1: none, or not known. */
   RP.nextToGo = (state) => {
-    const policy = POLICIES[RP.evictionOf(state.trace)];
+    const policy = keysOf(state.trace);
     if (!policy) return -1;
+    const parents = inBlocks(state.trace);
     const [first, second] = policy;
     let best = -1;
     let [a, b, c] = [Infinity, Infinity, Infinity];
     for (let slot = 0; slot < state.slots; slot++) {
-      if (!state.alive(slot) || state.get(slot, N.CHILDREN) || state.get(slot, N.LOCKS) || state.get(slot, N.PINS)) continue;
+      if (!state.alive(slot) || state.get(slot, N.LOCKS) || state.get(slot, N.PINS)) continue;
+      if (!parents && state.get(slot, N.CHILDREN)) continue;
       const x = first(state, slot);
       if (x > a) continue;
       const y = second(state, slot);

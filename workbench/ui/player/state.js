@@ -7,7 +7,7 @@
 
   const NODE_FIELDS = [
     "ID", "PARENT", "DEPTH", "COUNT", "LOCKS", "HITS", "LAST", "PINS", "CHILDREN", "SPACE", "ORDER", "BORN",
-    "PRIORITY",
+    "PRIORITY", "JOINED",
   ];
   const REQUEST_FIELDS = [
     "STATUS", "CACHED", "COMPUTED", "RECOVERED", "RECOMPUTED", "KV", "TARGET", "OUTPUT", "NODE", "RETRACTIONS",
@@ -15,7 +15,10 @@
   ];
   const enumerate = (names) => Object.freeze(Object.fromEntries(names.map((name, i) => [name, i])));
 
-  /** Fields of a node. PARENT is a slot (-1: under the root); ORDER keeps siblings in place over splits. */
+  /**
+   * Fields of a node. PARENT is a slot (-1: under the root; -1 - id: under node `id`, which is gone); ORDER keeps
+   * siblings in place over splits; JOINED is the event with which it last joined the free queue of blocks.
+   */
   RP.N = enumerate(NODE_FIELDS);
   /** Fields of a request. ADMITTED, FIRST and ENDED are event numbers, -1 while it has not happened. */
   RP.R = enumerate(REQUEST_FIELDS);

@@ -1,0 +1,5 @@
+"""Generated traffic: what stands under `workload:` in a scenario, and the requests that it stands for."""
+
+from workbench.workloads.kinds import KINDS, Maker, Traffic, Workload, read
+
+__all__ = ["KINDS", "Maker", "Traffic", "Workload", "read"]
