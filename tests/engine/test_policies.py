@@ -207,7 +207,7 @@ def test_c2_a_long_prompt_among_short_ones_is_served_within_its_bound() -> None:
 
 
 def _fair(case: Case, bound: int | None, **changed: Any) -> Any:
-    return play(case, policy="lpm-fair", fair_bound=bound, **changed)
+    return play(case, policy="lpm-fair", fair_bound=bound, eviction="lru", **changed)
 
 
 @given(page_size=st.sampled_from([1, 4]), data=st.data())
@@ -234,7 +234,7 @@ def test_bound_0_is_fcfs_and_no_bound_is_longest_prefix_first(page_size: int, da
     firsts = [r for r, first in order(_fair(case, 0)) if first]
     arrived = [e.request for e in _fair(case, 0).trace if isinstance(e, ev.RequestArrived)]
     assert firsts == [r for r in arrived if r in firsts]
-    assert order(_fair(case, None)) == order(play(case, policy="lpm"))
+    assert order(_fair(case, None)) == order(play(case, policy="lpm", eviction="lru"))
 
 
 # --- priority ----------------------------------------------------------------------------------
