@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine import Engine, EngineConfig
 from engine import events as ev
-from engine.config import EVICTIONS, Clock
+from engine.config import EVICTIONS, POLICIES, SORTS, Clock
 from tests.engine.lab import Shadow
 
 LIMIT = 3000
@@ -66,12 +66,25 @@ def play(case: Case, *, fold: bool = False, traced: bool = True, **changed: Any)
 
 
 @st.composite
+def policies(draw: Any) -> dict[str, Any]:
+    """A scheduling policy and what goes with it."""
+    policy = draw(st.sampled_from(["fcfs", "fcfs", "lpm", "lpm", *POLICIES]))
+    rules = ["off", "off", "barrier", *(["sort"] if policy in SORTS else [])]
+    return {
+        "policy": policy,
+        "in_batch": draw(st.sampled_from(rules)),
+        "fair_bound": draw(st.sampled_from([None, 0, 10, 50])),
+        "preempt_threshold": draw(st.sampled_from([0, 1, 10])),
+    }
+
+
+@st.composite
 def configs(draw: Any, page_size: int) -> dict[str, Any]:
     """A configuration whose pool is short for the traffic below."""
     pages = draw(st.integers(max(3, 24 // page_size), max(6, 96 // page_size)))
     chunk = draw(st.none() | st.integers(1, 2 * page_size + 3))
     least = draw(st.sampled_from([0.0, 0.0, 0.1]))
-    policy = draw(st.sampled_from(["fcfs", "lpm"]))
+    order = draw(policies())
     return {
         "executor": "puppet",
         "page_size": page_size,
@@ -79,12 +92,12 @@ def configs(draw: Any, page_size: int) -> dict[str, Any]:
         "chunk": chunk,
         "prefill_budget": draw(st.none() | st.integers(chunk or 8, 64)),
         "mixed": draw(st.booleans()),
-        "policy": policy,
+        **order,
         "max_running": draw(st.sampled_from([1, 2, 4, 8, 8])),
         "admission": draw(st.sampled_from(["estimate", "estimate", "estimate", "full"])),
         "reserve_start": draw(st.floats(least, 0.2)),
         "reserve_min": least,
-        "eviction": draw(st.sampled_from([e for e in EVICTIONS if e != "belady" or policy == "fcfs"])),
+        "eviction": draw(st.sampled_from([e for e in EVICTIONS if e != "belady" or order["policy"] == "fcfs"])),
         "eviction_unit": draw(st.sampled_from(["page", "leaf"])),
         "pin_budget": draw(st.sampled_from([0.0, 0.3, 0.5, 1.0])),
         "cache_pages": draw(st.none() | st.none() | st.integers(1, pages)),
