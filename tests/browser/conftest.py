@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.browser.serving import Served
+
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 SIZES = {"desktop": (1440, 900), "phone": (390, 844)}
@@ -59,3 +61,29 @@ def open_page(chromium: Any) -> Iterator[Callable[..., Watched]]:
     for watched in opened:
         watched.context.close()
         assert watched.complaints == []
+
+
+def _serve(model: str) -> Iterator[Served]:
+    app = Served(model)
+    yield app
+    app.close()
+    assert [line for line in app.log if "could not be loaded" not in line] == []
+
+
+@pytest.fixture(scope="session")
+def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The app without a model: recorded and scripted runs; nothing computes beside the browser."""
+    yield from _serve(str(tmp_path_factory.mktemp("no-such-model")))
+
+
+@pytest.fixture(scope="session")
+def modelled() -> Iterator[Served]:
+    """The app on the embedded model."""
+    yield from _serve("embedded")
+
+
+@pytest.fixture
+def served(request: pytest.FixtureRequest) -> Served:
+    """The app, one a worker; with the embedded model for tests that are marked so."""
+    app: Served = request.getfixturevalue("modelled" if request.node.get_closest_marker("model") else "scripted")
+    return app

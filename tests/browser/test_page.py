@@ -2,94 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import logging
-import socket
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 
-from workbench import app as application
+from tests.browser.serving import SCRIPTED, Served, choose, opened, run
 from workbench import presets
-from workbench import scenario as scenarios
-from workbench.ui.runs import Runs
-from workbench.ui.worker import Worker
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
-SCRIPTED = "How does a tree share and split prefixes?"
 MODEL_TIMEOUT = 180_000
 """Milliseconds: the first start may have to convert the weights."""
-
-
-class Served:
-    """One app on a free port, in a thread; its log is kept."""
-
-    def __init__(self, model: str) -> None:
-        self.log: list[str] = []
-        handler = logging.Handler(logging.WARNING)
-        handler.emit = lambda record: self.log.append(record.getMessage())  # type: ignore[method-assign]
-        self.handler = handler
-        logging.getLogger().addHandler(handler)
-        self.worker = Worker(Runs(), model)
-        # Bound before the server starts, on a port that the system picks: two workers may serve at once.
-        listener = socket.socket()
-        listener.bind(("127.0.0.1", 0))
-        self.port = listener.getsockname()[1]
-        config = uvicorn.Config(application.build(self.worker), log_level="warning")
-        self.server = uvicorn.Server(config)
-        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [listener]}, daemon=True)
-        self.thread.start()
-        self.worker.start()
-        while not self.server.started:
-            assert self.thread.is_alive(), "the server ended before it had started"
-            time.sleep(0.05)
-        self.url = f"http://127.0.0.1:{self.port}/"
-
-    def close(self) -> None:
-        self.worker.close()
-        self.server.should_exit = True
-        self.thread.join(5)
-        logging.getLogger().removeHandler(self.handler)
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    """The app on the embedded model."""
-    app = Served("embedded")
-    yield app
-    app.close()
-    assert [line for line in app.log if "no-such-model" not in line] == []
-
-
-def opened(watched: Any, url: str) -> Any:
-    page = watched.page
-    page.goto(url)
-    page.wait_for_selector(".radix-player[data-ready=true]", timeout=20_000)
-    return page
-
-
-def choose(page: Any, title: str) -> None:
-    page.click("#preset input")
-    page.get_by_role("option", name=title, exact=True).click()
-    note = scenarios.load(presets.titles()[title]).note or ""
-    page.wait_for_function(f"document.querySelector('#note').innerText.includes({json.dumps(note[:40])})")
-
-
-def run(page: Any, timeout: int = 20_000) -> None:
-    """Press Run and wait until it has ended."""
-    before = page.locator(".radix-player").get_attribute("data-run")
-    page.click("#run")
-    page.wait_for_function(
-        "b => { const p = document.querySelector('.radix-player'); return p.dataset.run !== b && p.dataset.ended === 'true'; }",
-        arg=before, timeout=timeout,
-    )  # fmt: skip
-    page.wait_for_selector("#run:not([disabled])")
 
 
 def test_the_page_opens_on_a_recorded_run_and_says_so(served: Served, open_page: Callable[..., Any]) -> None:
@@ -259,18 +184,12 @@ def test_an_uploaded_trace_is_shown(served: Served, open_page: Callable[..., Any
     assert page.evaluate("window.evil") is None
 
 
-def test_without_a_model_the_page_still_opens_on_the_recorded_run(open_page: Callable[..., Any], tmp_path: Any) -> None:
-    app = Served(str(tmp_path / "no-such-model"))
-    try:
-        page = opened(open_page(), app.url)
-        page.wait_for_selector("#model-chip[data-status=failed]", timeout=60_000)
-        assert "could not be loaded" in page.inner_text("#message")
-        choose(page, SCRIPTED)
-        run(page)
-        page.goto("about:blank")  # an open page would complain that its server has gone
-    finally:
-        app.close()
-    assert [line for line in app.log if "could not be loaded" not in line] == []
+def test_without_a_model_the_page_still_opens_on_the_recorded_run(scripted: Served, open_page: Callable[..., Any]) -> None:
+    page = opened(open_page(), scripted.url)
+    page.wait_for_selector("#model-chip[data-status=failed]", timeout=60_000)
+    page.wait_for_function("document.querySelector('#message').innerText.includes('could not be loaded')")
+    choose(page, SCRIPTED)
+    run(page)
 
 
 def test_every_preset_is_offered_by_its_question(served: Served, open_page: Callable[..., Any]) -> None:
