@@ -112,10 +112,12 @@
     paintLinks(ctx) {
       const { theme } = this.player;
       const lit = this.player.lit.nodes;
+      const { lost } = this.plan;
       for (const item of this.items.values()) {
         const parent = this.state.get(item.slot, N.PARENT);
-        const above = parent < 0 ? null : this.items.get(this.state.get(parent, N.ID));
+        const above = parent < -1 ? lost : parent < 0 ? null : this.items.get(this.state.get(parent, N.ID));
         const [x, y] = above ? [above.x + above.w, above.y] : [DOT, this.plan.root];
+        ctx.setLineDash(parent < -1 ? [4, 3] : []);
         const middle = (x + item.x) / 2;
         ctx.globalAlpha = item.a;
         ctx.strokeStyle = lit.has(item.id) ? theme.ink : theme.mute;
@@ -125,7 +127,9 @@
         ctx.bezierCurveTo(middle, y, middle, item.y, item.x, item.y);
         ctx.stroke();
       }
+      ctx.setLineDash([]);
       ctx.globalAlpha = 1;
+      if (lost) RP.drawLost(ctx, theme, this.state, this.tree.icicle.layout, { ...lost, y: lost.y - lost.h / 2 });
       ctx.fillStyle = theme.mute;
       ctx.beginPath();
       ctx.arc(DOT, this.plan.root, DOT, 0, 2 * Math.PI);

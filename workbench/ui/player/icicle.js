@@ -75,6 +75,7 @@
       this.empty.hidden = layout.n > 0;
       this.out.hidden = view.zoom === null;
       this.paint(ctx);
+      this.paintLost(ctx);
       this.paintText(ctx);
       this.paintMarks(ctx);
       this.paintGhosts(ctx, now);
@@ -109,6 +110,15 @@
         if (cell.w > 4) RP.hatch(ctx, cell.x, cell.y, cell.w, cell.h - 4, theme.panel, 4);
         if (lit.size) for (const s of cell.members) if (lit.has(this.state.get(s, N.ID))) this.stroke(ctx, cell, s);
       }
+    }
+
+    /** The heading over what no look-up can find. */
+    paintLost(ctx) {
+      const { layout, tween, view } = this;
+      if (layout.lost < 0 || view.firstRow) return;
+      const x = (tween.x[layout.lost] - view.from) * view.scale;
+      const w = (tween.total - tween.x[layout.lost]) * view.scale;
+      RP.drawLost(ctx, this.player.theme, this.state, layout, { x: x + 1, y: 1, w: w - GAP, h: view.rowHeight - 6 });
     }
 
     paintText(ctx) {

@@ -2,6 +2,7 @@
  * The icicle: rows by depth, width = tokens = memory. A node is as wide as its own tokens or as all its
  * children together, whichever is more, so that a long shared prefix stays wide above what shares it.
  * In a small tree a node is also at least wide enough to read, as long as that costs hardly any room.
+ * Nodes that no look-up can find, because what stood above them has left, form a group at the end, a row down.
  */
 (function (RP) {
   "use strict";
@@ -9,6 +10,8 @@
   const N = RP.N;
   /** Sort keys are order x 2^21 + slot: one numeric sort, no comparator. */
   const SLOTS = 2097152;
+  /** Added to the order of what no look-up can find; with it a sort key still is an exact number. */
+  const LAST = 2147483648;
   /** Trees up to this many nodes get a least width; it may widen the whole by this factor at most. */
   const SMALL = 60;
   const WIDER = 1.2;
@@ -62,8 +65,10 @@
     /** Children of each node as lists in order; returns the first node under the root. */
     link(state) {
       let n = 0;
+      /** The first of the roots that no look-up can find; -1: there are none. */
+      this.lost = -1;
       for (let slot = 0; slot < state.slots; slot++)
-        if (state.alive(slot)) this.keys[n++] = state.get(slot, N.ORDER) * SLOTS + slot;
+        if (state.alive(slot)) this.keys[n++] = (state.get(slot, N.ORDER) + (state.get(slot, N.PARENT) < -1 ? LAST : 0)) * SLOTS + slot;
       this.n = n;
       this.keys.subarray(0, n).sort();
       for (let i = 0; i < n; i++) this.first[this.keys[i] % SLOTS] = -1;
@@ -75,6 +80,7 @@
         if (parent < 0) {
           this.next[slot] = roots;
           roots = slot;
+          if (parent < -1) this.lost = slot;
         } else {
           this.next[slot] = this.first[parent];
           this.first[parent] = slot;
@@ -90,7 +96,7 @@
       this.rows = 0;
       while (slot >= 0) {
         const parent = this.parent[slot];
-        this.row[slot] = parent < 0 ? 0 : this.row[parent] + 1;
+        this.row[slot] = parent >= 0 ? this.row[parent] + 1 : parent < -1 ? 1 : 0;
         if (this.row[slot] >= this.rows) this.rows = this.row[slot] + 1;
         this.place[slot] = at;
         this.slots[at++] = slot;
@@ -136,6 +142,8 @@
         if (parent < 0) this.total += this.w[slot];
         else this.addTo(parent, slot);
       }
+      this.lostTokens = 0;
+      for (let slot = this.lost; slot >= 0; slot = this.next[slot]) this.lostTokens += this.under[slot];
     }
 
     /** A child's sums go to its parent; the last child comes first and resets them. */

@@ -25,6 +25,9 @@
   const inBlocks = (trace) => config(trace).cache === "blocks";
   const keysOf = (trace) => (inBlocks(trace) ? QUEUE[config(trace).block_order] : POLICIES[RP.evictionOf(trace)]);
 
+  /** What the run keeps its prefixes in. */
+  RP.treeName = (trace) => (inBlocks(trace) ? "Blocks" : "Radix tree");
+
   /** The run's eviction policy, "" where its header does not say. */
   RP.evictionOf = (trace) => config(trace).eviction || "";
 

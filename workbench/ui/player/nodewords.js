@@ -29,6 +29,7 @@
     /** What is told of a node, most important first; `below` counts nodes that are not drawn. */
     facts(state, slot, below = 0) {
       const parts = [RP.count(state.get(slot, N.COUNT), "token")];
+      if (!state.reachable(slot)) parts.push("unreachable");
       const hits = state.get(slot, N.HITS);
       const locks = state.get(slot, N.LOCKS);
       const pins = state.get(slot, N.PINS);

@@ -32,7 +32,7 @@
       let best = -1;
       let most = 0;
       for (let child = slot; child >= 0; child = layout.next[child]) {
-        if (state.get(child, N.SPACE) !== space) continue;
+        if (state.get(child, N.SPACE) !== space || state.get(child, N.PARENT) < -1) continue;
         const n = common(state, child, number, at, end);
         if (n >= state.pageSize && n > most) [best, most] = [child, n];
       }

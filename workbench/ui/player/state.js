@@ -101,6 +101,13 @@
       return this.get(slot, N.ID) !== 0;
     }
 
+    /** Whether a look-up can come to the node in `slot`: nothing above it has left. */
+    reachable(slot) {
+      let parent = this.get(slot, N.PARENT);
+      while (parent >= 0) parent = this.get(parent, N.PARENT);
+      return parent === -1;
+    }
+
     /** A slot for a new node; left slots form a list through PARENT. */
     newSlot(id) {
       let slot = this.firstFree;

@@ -17,8 +17,8 @@
    * @param {RP.Layout} layout preorder, rows (depth) and children of the live nodes
    * @param {{width: number, height: number, least: number, most: number}} room pixels; a row's height is
    *   between `least` and `most`
-   * @returns {{places: Map, height: number, root: number}} slot -> {x, y, w, h} with y its middle; the
-   *   height it takes; the root's y.
+   * @returns {{places: Map, height: number, root: number, lost: Object}} slot -> {x, y, w, h} with y its middle;
+   *   the height it takes; the root's y; the place of the heading over what no look-up can find, or null.
    */
   RP.tidy = (layout, room) => {
     let leaves = 0;
@@ -40,13 +40,15 @@
       const slot = layout.slots[i];
       if (layout.first[slot] >= 0) places.get(slot).y = between(layout, places, layout.first[slot]);
     }
-    return { places, height, root: layout.n ? between(layout, places, layout.roots) : height / 2 };
+    const { roots, lost } = layout;
+    const heading = lost < 0 ? null : { x: ROOT + link / 2, y: between(layout, places, lost), w: Math.max(8, column - link), h: Math.min(pitch - AIR, 40) };
+    return { places, height, root: roots >= 0 && roots !== lost ? between(layout, places, roots, lost) : height / 2, lost: heading };
   };
 
-  /** Midway between the first of some siblings and the last. */
-  const between = (layout, places, first) => {
+  /** Midway between the first of some siblings and the last before `stop`. */
+  const between = (layout, places, first, stop = -1) => {
     let last = first;
-    while (layout.next[last] >= 0) last = layout.next[last];
+    while (layout.next[last] >= 0 && layout.next[last] !== stop) last = layout.next[last];
     return (places.get(first).y + places.get(last).y) / 2;
   };
 })(globalThis.RadixPlayer);

@@ -27,16 +27,22 @@
         const slot = layout.slots[i];
         const id = state.get(slot, N.ID);
         const folded = this.folded.has(id);
+        if (slot === layout.lost) rows.push(this.heading(RP.lostWords(state, layout)));
         rows.push(this.row(state, layout, slot, id, folded));
         i += folded ? layout.span[i] : 1;
       }
-      this.note.textContent = `${RP.number(rows.length)} rows of ${RP.count(layout.n, "node")}`;
+      this.note.textContent = `${RP.number(rows.filter((row) => row.dataset.node).length)} rows of ${RP.count(layout.n, "node")}`;
       const had = this.body.contains(document.activeElement);
       this.body.replaceChildren(...rows);
-      const focus = rows.find((row) => row.dataset.node === String(this.focused)) || rows[0];
+      const focus = rows.find((row) => row.dataset.node === String(this.focused)) || rows.find((row) => row.dataset.node);
       if (!focus) return;
       focus.tabIndex = 0;
       if (had) focus.focus();
+    }
+
+    /** A row over the group of nodes that no look-up can find; they stand one level below it. */
+    heading(text) {
+      return RP.el("tr", { role: "row", "aria-level": 1 }, RP.el("td", { colspan: HEADS.length, text }));
     }
 
     row(state, layout, slot, id, folded) {
@@ -73,14 +79,16 @@
       const row = event.target.closest("tr[data-node]");
       if (!row) return;
       const id = +row.dataset.node;
-      const go = (other) => {
+      const go = (way) => {
+        let other = row[way];
+        while (other && !other.dataset.node) other = other[way];
         if (!other) return;
         row.tabIndex = -1;
         other.tabIndex = 0;
         other.focus();
       };
-      if (event.key === "ArrowDown") go(row.nextElementSibling);
-      else if (event.key === "ArrowUp") go(row.previousElementSibling);
+      if (event.key === "ArrowDown") go("nextElementSibling");
+      else if (event.key === "ArrowUp") go("previousElementSibling");
       else if (event.key === "ArrowLeft") this.fold(id, true);
       else if (event.key === "ArrowRight") this.fold(id, false);
       else if (event.key === "Enter") this.pick(id);

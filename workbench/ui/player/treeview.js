@@ -59,6 +59,7 @@
     take(state, now) {
       if (state.trace !== (this.state && this.state.trace)) this.words.clear();
       this.state = state;
+      this.name(RP.treeName(state.trace));
       this.marked = nodesOf(state);
       this.next = RP.nextToGo(state);
       this.icicle.take(state, now);
@@ -66,6 +67,12 @@
       this.legend.marks.pin.hidden = !state.trace.has("node.pinned");
       this.legend.marks.next.hidden = !RP.knowsEviction(state.trace);
       this.legend.marks.next.lastChild.textContent = `next to go (${RP.evictionOf(state.trace)})`;
+    }
+
+    name(text) {
+      this.panel.root.setAttribute("aria-label", text);
+      this.panel.root.querySelector("h2").textContent = text;
+      this.grid.body.parentElement.setAttribute("aria-label", text);
     }
 
     /** Draw; returns whether something still moves. */
@@ -92,7 +99,8 @@
 
     tell(shown) {
       const { layout } = this.icicle;
-      const words = `${RP.count(layout.n, "node")}, ${RP.count(layout.tokens, "token")}`;
+      const lost = RP.lostWords(this.state, layout);
+      const words = `${RP.count(layout.n, "node")}, ${RP.count(layout.tokens, "token")}${lost && `, ${lost}`}`;
       const how = {
         icicle: `width = tokens kept${layout.widened ? ", small nodes widened" : ""} · colour = how recently used · `,
         tree: "root at the left · colour = how recently used · ",
@@ -101,7 +109,7 @@
       const why = this.view === "tree" && this.large ? ` · node and link up to ${MOST} nodes` : "";
       this.panel.note.textContent = `${how}${words}${why}`;
       const surface = shown === "tree" ? this.graph.surface : this.icicle.surface;
-      surface.canvas.setAttribute("aria-label", `Radix tree: ${words}. The table shows the same.`);
+      surface.canvas.setAttribute("aria-label", `${RP.treeName(this.state.trace)}: ${words}. The table shows the same.`);
     }
 
     /** What a pointer over a node reads. */
