@@ -1,4 +1,4 @@
-"""The commands: run, compare, why, export, app.
+"""The commands: run, compare, experiment, experiments, why, export, app.
 
 Progress goes to stderr; `--json` prints one document on stdout. Exit codes: 0; 1 a broken invariant or
 failed check; 2 bad input; 130 stopped.
@@ -7,6 +7,7 @@ failed check; 2 bad input; 130 stopped.
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ import msgspec
 from engine import ModelError
 from engine import events as ev
 from workbench import compare as comparing
+from workbench import experiments
 from workbench import scenario as scenarios
+from workbench.experiments.words import table
 from workbench.explain import Explainer, plain
 from workbench.presets import preset_names
 from workbench.recording import as_scenario
@@ -55,6 +58,16 @@ def _parser() -> argparse.ArgumentParser:
     two.add_argument("--arm", action="append", default=[], metavar="NAME:KEY=V,KEY=V", help="one configuration; give two or more")
     two.add_argument("--repeats", type=int, default=1, help="runs an arm, order alternated")
     two.set_defaults(do=_compare)
+
+    published = commands.add_parser("experiment", help="a published experiment, run here", description=f"Experiments: {', '.join(experiments.PLANS)}.")
+    published.add_argument("name", metavar="NAME")
+    published.add_argument("--quick", action="store_true", help="the small version, in seconds")
+    published.add_argument("--model", default="embedded", help="for those that run a model: `embedded`, a transformers id or a local folder")
+    published.add_argument("--json", action="store_true", help="print the result as one JSON document")
+    published.set_defaults(do=_experiment)
+
+    listed = commands.add_parser("experiments", help="the published experiments that can be run here")
+    listed.set_defaults(do=_experiments)
 
     three = commands.add_parser("export", help="a recorded trace as one HTML file that opens offline")
     three.add_argument("trace", type=Path, metavar="TRACE.jsonl")
@@ -98,6 +111,11 @@ def _load(args: argparse.Namespace) -> tuple[scenarios.Scenario, Any]:
     return scenario, _model(scenario)
 
 
+def _tell(scenario: scenarios.Scenario) -> None:
+    for line in scenario.told:
+        print(f"workload: {line}", file=sys.stderr)
+
+
 def _model(scenario: scenarios.Scenario) -> Any:
     if scenario.engine.executor != "model":
         return None
@@ -121,6 +139,7 @@ def _progress() -> Any:
 
 def _run(args: argparse.Namespace) -> int:
     scenario, loaded = _load(args)
+    _tell(scenario)
     done = run(scenario, loaded=loaded, check=args.check)
     if args.trace:
         done.trace.write(args.trace)
@@ -140,6 +159,7 @@ def _compare(args: argparse.Namespace) -> int:
         overrides["engine.model"] = args.model
     scenario = scenarios.load(args.scenario, overrides)
     comparing.arms_of(scenario, arms)
+    _tell(scenario)
     result, _ = comparing.compare(
         scenario, arms, repeats=args.repeats, loaded=_model(scenario), check=args.check,
         progress=lambda text: print(text, file=sys.stderr),
@@ -149,6 +169,33 @@ def _compare(args: argparse.Namespace) -> int:
     else:
         print(_comparison_table(result))
     return BROKEN if any(isinstance(a.report.invariants, list) for a in result.arms) else OK
+
+
+def _experiment(args: argparse.Namespace) -> int:
+    plan = experiments.find(args.name)
+
+    @functools.cache
+    def model() -> Any:
+        from engine import load_model  # torch only where a model runs
+
+        return load_model(args.model, progress=_progress())
+
+    bench = experiments.Bench(
+        quick=args.quick, progress=lambda text: print(text, file=sys.stderr), model=model, model_name=args.model
+    )
+    result = plan.carry_out(bench)
+    if args.json:
+        _print_json(result)
+    else:
+        print(table(result))
+    return BROKEN if result.failed else OK
+
+
+def _experiments(args: argparse.Namespace) -> int:
+    width = max(map(len, experiments.PLANS))
+    for plan in experiments.PLANS.values():
+        print(f"{plan.name.ljust(width)}  {plan.question}\n{' ' * width}  {plan.kind}; quick: {plan.quick}; full: {plan.full}")
+    return OK
 
 
 def _export(args: argparse.Namespace) -> int:

@@ -77,7 +77,7 @@ BAD: list[tuple[list[str], str]] = [
     (["run", "nowhere"], "'nowhere' is neither a file nor a preset"),
     (["run", "nowhere.yaml"], "nowhere.yaml: no such file"),
     (["run", "nowhere.jsonl"], "nowhere.jsonl"),
-    (["run", "walkthrough", "--set", "engine.cache=blocks"], "engine.cache: 'blocks' comes with a later release"),
+    (["run", "walkthrough", "--set", "engine.executor=cost"], "engine.executor: 'cost' comes with a later release"),
     (["run", "walkthrough", "--set", "engine.cash=off"], "engine.cash: unknown key"),
     (["run", "walkthrough", "--set", "engine.cache"], "--set engine.cache: write KEY=VALUE"),
     (["compare", "walkthrough", "--arm", "on:"], "at least two arms are needed"),

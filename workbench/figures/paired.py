@@ -1,35 +1,19 @@
 """Charts of a comparison, as plotly figures: paired TTFT dots, TTFT distributions, what each arm computed.
 
-Pure functions of a comparison; colours are Okabe-Ito, told apart by symbol or pattern as well.
+Pure functions of a comparison.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import plotly.graph_objects as go
 
 from workbench.compare import Comparison
-
-COLOURS = ("#009e73", "#e69f00", "#0072b2", "#cc79a7")
-SYMBOLS = ("circle", "diamond", "square", "triangle-up")
-PATTERNS = ("", "/", "x", ".")
+from workbench.figures.look import COLOURS, PATTERNS, SYMBOLS, look
 
 
 def _axis(result: Comparison, what: str) -> str:
     simulated = result.arms[0].report.header.clock == "virtual"
     return f"{what}, seconds" + (" (simulated)" if simulated else "")
-
-
-def _look(figure: go.Figure, height: int, **more: Any) -> go.Figure:
-    figure.update_layout(
-        height=height, margin={"l": 8, "r": 8, "t": 8, "b": 8}, paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": "system-ui, sans-serif", "size": 12.5, "color": "#7b858f"},
-        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0}, **more,
-    )  # fmt: skip
-    figure.update_xaxes(gridcolor="rgba(128,128,128,.25)", zeroline=False, automargin=True)
-    figure.update_yaxes(gridcolor="rgba(128,128,128,.18)", zeroline=False, automargin=True)
-    return figure
 
 
 def paired_dots(result: Comparison) -> go.Figure:
@@ -51,7 +35,7 @@ def paired_dots(result: Comparison) -> go.Figure:
             hovertemplate=f"%{{y}}, {arm.name}: %{{x:.3f}} s<extra></extra>",
         )  # fmt: skip
     figure.update_yaxes(type="category")
-    return _look(figure, 140 + 24 * len(pairs), xaxis_title=_axis(result, "time to first token"))
+    return look(figure, 140 + 24 * len(pairs), xaxis_title=_axis(result, "time to first token"))
 
 
 def distributions(result: Comparison) -> go.Figure:
@@ -64,7 +48,7 @@ def distributions(result: Comparison) -> go.Figure:
             mode="lines+markers", line={"shape": "hv", "color": COLOURS[i % 4], "width": 2},
             marker={"symbol": SYMBOLS[i % 4], "size": 7}, hovertemplate=f"{arm.name}: %{{y:.0f}} % by %{{x:.3f}} s<extra></extra>",
         )  # fmt: skip
-    return _look(
+    return look(
         figure, 300, xaxis_title=_axis(result, "time to first token"), yaxis_title="requests answering, %", yaxis_range=[0, 103]
     )
 
@@ -88,4 +72,4 @@ def computed(result: Comparison) -> go.Figure:
             hovertemplate=f"%{{y}}: %{{x:,}} tokens {label}<extra></extra>",
         )  # fmt: skip
     figure.update_yaxes(type="category")
-    return _look(figure, 110 + 44 * len(names), barmode="stack", xaxis_title="prompt tokens")
+    return look(figure, 110 + 44 * len(names), barmode="stack", xaxis_title="prompt tokens")

@@ -1,0 +1,20 @@
+"""The published experiments, each on the real engine: one module an experiment, found by name."""
+
+from __future__ import annotations
+
+from workbench.experiments import branch_lru, capacity, handbook, optimal, overhead, schedule, walkthrough
+from workbench.experiments.bench import Bench, Plan, StoppedError
+from workbench.experiments.result import Experiment, Row
+
+PLANS: dict[str, Plan] = {
+    m.PLAN.name: m.PLAN for m in (walkthrough, handbook, capacity, schedule, branch_lru, optimal, overhead)
+}
+
+__all__ = ["PLANS", "Bench", "Experiment", "Plan", "Row", "StoppedError", "find"]
+
+
+def find(name: str) -> Plan:
+    """An experiment by its name. Raises ValueError naming those that are there."""
+    if name not in PLANS:
+        raise ValueError(f"{name!r} is no experiment; there are {', '.join(PLANS)}")
+    return PLANS[name]

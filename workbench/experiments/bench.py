@@ -1,0 +1,92 @@
+"""The bench that experiments run on: it makes runs on the real engine, tells how far it is, and can be stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine import Engine, ModelError
+from workbench import scenario as scenarios
+from workbench.experiments.result import Chart, Experiment, Kind, Row
+from workbench.runner import Run, run
+from workbench.scenario import Scenario
+
+
+class StoppedError(RuntimeError):
+    """Somebody asked the experiment to stop."""
+
+
+Started = Callable[[Engine], None]
+"""Called with an engine that has not run yet."""
+
+
+@dataclass
+class Bench:
+    """What an experiment may use. `quick`: the small version, in seconds.
+
+    `model` loads the model when one is needed; `perform` makes a run elsewhere, on a thread that owns the engine.
+    """
+
+    quick: bool = False
+    progress: Callable[[str], None] = lambda text: None
+    stop: Callable[[], bool] = lambda: False
+    model: Callable[[], Any] | None = None
+    model_name: str = "embedded"
+    perform: Callable[[Scenario, Started | None], Run] | None = None
+
+    def run(self, data: dict[str, Any], what: str, started: Started | None = None, **engine: Any) -> Run:
+        """One run of a scenario, with some of its engine's keys changed. Raises StoppedError when asked to stop."""
+        settings = {f"engine.{key}": value for key, value in engine.items()}
+        if data["engine"].get("executor") == "model":
+            settings["engine.model"] = self.model_name
+        scenario = scenarios.parse(data, settings)
+        if self.stop():
+            raise StoppedError
+        self.progress(what)
+        done = (self.perform or self._here)(scenario, started)
+        if self.stop():
+            raise StoppedError
+        return done
+
+    def _here(self, scenario: Scenario, started: Started | None) -> Run:
+        loaded = None
+        if scenario.engine.executor == "model":
+            if self.model is None:
+                raise ModelError("this experiment runs a model, and none was given")
+            loaded = self.model()
+        return run(scenario, loaded=loaded, stop=self.stop, check=self.quick, started=started)
+
+
+@dataclass
+class Findings:
+    """What one module found; `main` is the run that can be opened elsewhere."""
+
+    setup: str
+    rows: list[Row]
+    main: Run
+    differs_because: str | None = None
+    charts: list[Chart] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One experiment: its name, the question it answers, the kind of its figures, and rough durations."""
+
+    name: str
+    question: str
+    kind: Kind
+    quick: str
+    full: str
+    find: Callable[[Bench], Findings]
+
+    def carry_out(self, bench: Bench) -> Experiment:
+        """Run it. Raises StoppedError, or what a run raises."""
+        start = time.perf_counter()
+        found = self.find(bench)
+        return Experiment(
+            name=self.name, question=self.question, setup=found.setup, quick=bench.quick, rows=found.rows,
+            differs_because=found.differs_because, seconds=round(time.perf_counter() - start, 3),
+            scenario=scenarios.dump(found.main.scenario), charts=found.charts, run=found.main.report,
+        )  # fmt: skip

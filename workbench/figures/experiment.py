@@ -1,0 +1,93 @@
+"""Charts of an experiment, as plotly figures: hit rate against capacity, reuse against fairness, shares of the best possible.
+
+Pure functions of a chart's data; `draw` picks the one that a chart's kind names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import plotly.graph_objects as go
+
+from workbench.experiments.result import Chart
+from workbench.figures.look import COLOURS, PATTERNS, SYMBOLS, look
+
+FADED = "rgba(128,128,128,.8)"
+
+
+def draw(chart: Chart) -> go.Figure:
+    """The figure that a chart asks for."""
+    return _FIGURES[chart.kind](chart)
+
+
+def capacity(chart: Chart) -> go.Figure:
+    """Hit rate against capacity, a line a case, under the best that any cache could reach."""
+    figure = go.Figure()
+    for i, curve in enumerate(chart.curves):
+        figure.add_scatter(
+            x=[p.x for p in curve.points], y=[p.y for p in curve.points], name=curve.name, mode="lines+markers",
+            line={"color": COLOURS[i % 4], "width": 2}, marker={"symbol": SYMBOLS[i % 4], "size": 9},
+            text=[p.label or "" for p in curve.points], hovertemplate=f"{curve.name}<br>%{{text}}: %{{y:.1f}} %<extra></extra>",
+        )  # fmt: skip
+    _ceiling(figure, chart)
+    return look(
+        figure,
+        340,
+        xaxis_title=chart.x,
+        xaxis_tickformat=",",
+        yaxis_title=chart.y,
+        yaxis_rangemode="tozero",
+        xaxis_rangemode="tozero",
+    )
+
+
+def fairness(chart: Chart) -> go.Figure:
+    """Reuse against the slowest wait: a line through the bounds, a mark for each other policy. Up and left is better."""
+    figure = go.Figure()
+    for i, curve in enumerate(chart.curves):
+        line = len(curve.points) > 1
+        figure.add_scatter(
+            x=[p.x for p in curve.points], y=[p.y for p in curve.points], name=curve.name,
+            mode="lines+markers+text" if line else "markers",
+            line={"color": COLOURS[i % 4], "width": 2}, marker={"color": COLOURS[i % 4], "symbol": SYMBOLS[i % 4], "size": 10},
+            text=_first_of_each_place([(p.x, p.y, p.label or "") for p in curve.points]), textposition="top right", cliponaxis=False,
+            customdata=[p.label or curve.name for p in curve.points],
+            hovertemplate="%{customdata}<br>slowest wait %{x:,} tokens, reuse %{y:.1f} %<extra></extra>",
+        )  # fmt: skip
+    _ceiling(figure, chart)
+    return look(figure, 400, xaxis_title=chart.x, xaxis_tickformat=",", yaxis_title=chart.y, yaxis_range=[0, 100])
+
+
+def _first_of_each_place(points: list[tuple[float | str, float, str]]) -> list[str]:
+    """Labels, those that would lie on another left out."""
+    seen: set[tuple[float | str, float]] = set()
+    out = []
+    for x, y, label in points:
+        out.append("" if (x, y) in seen else label)
+        seen.add((x, y))
+    return out
+
+
+def shares(chart: Chart) -> go.Figure:
+    """Bars in groups: what each policy reached of the best possible, a colour a batch."""
+    figure = go.Figure()
+    for i, curve in enumerate(chart.curves):
+        figure.add_bar(
+            x=[p.x for p in curve.points], y=[p.y for p in curve.points], name=curve.name,
+            marker={"color": COLOURS[i % 4], "pattern": {"shape": PATTERNS[i % 4]}},
+            hovertemplate=f"%{{x}}, {curve.name}: %{{y:.1f}} %<extra></extra>",
+        )  # fmt: skip
+    _ceiling(figure, chart)
+    return look(figure, 360, barmode="group", xaxis_title=chart.x, yaxis_title=chart.y, yaxis_range=[0, 105])
+
+
+def _ceiling(figure: go.Figure, chart: Chart) -> None:
+    if chart.ceiling is None:
+        return
+    figure.add_hline(
+        y=chart.ceiling, line={"color": FADED, "dash": "dash", "width": 1.5},
+        annotation={"text": f"best possible, {chart.ceiling:g} %", "font": {"color": FADED, "size": 12}}, annotation_position="top left",
+    )  # fmt: skip
+
+
+_FIGURES: dict[str, Callable[[Chart], go.Figure]] = {"capacity": capacity, "fairness": fairness, "shares": shares}
