@@ -49,6 +49,8 @@ def the_fold_equals_the_snapshot_at_every_commit_and_the_invariant_holds(case: C
     ended = of(played, ev.RequestFinished) + of(played, ev.RequestAborted) + of(played, ev.RequestRefused)
     assert sorted(e.request for e in ended) == sorted(e.request for e in of(played, ev.RequestArrived))
     assert not any(n.locks for n in played.engine.cache.walk())
+    if case.config["cache"] == "radix" or case.config["block_order"] == "tail-first":
+        assert not any(n.removed for n in played.engine.cache.walk())
     cache = played.engine.cache
     assert played.engine.pool.free + cache.evictable + cache.pinned == case.config["pages"]
     assert cache.pinned == sum(len(n.pages) for n in cache.walk() if n.pins) <= case.config["pin_budget"] * case.config["pages"]

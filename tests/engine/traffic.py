@@ -85,6 +85,8 @@ def configs(draw: Any, page_size: int) -> dict[str, Any]:
     chunk = draw(st.none() | st.integers(1, 2 * page_size + 3))
     least = draw(st.sampled_from([0.0, 0.0, 0.1]))
     order = draw(policies())
+    cache = draw(st.sampled_from(["radix", "radix", "blocks"]))
+    keys = [e for e in EVICTIONS if e != "belady" or order["policy"] == "fcfs"] if cache == "radix" else ["lru"]
     return {
         "executor": "puppet",
         "page_size": page_size,
@@ -97,7 +99,9 @@ def configs(draw: Any, page_size: int) -> dict[str, Any]:
         "admission": draw(st.sampled_from(["estimate", "estimate", "estimate", "full"])),
         "reserve_start": draw(st.floats(least, 0.2)),
         "reserve_min": least,
-        "eviction": draw(st.sampled_from([e for e in EVICTIONS if e != "belady" or order["policy"] == "fcfs"])),
+        "cache": cache,
+        "block_order": draw(st.sampled_from(["tail-first", "head-first"])),
+        "eviction": draw(st.sampled_from(keys)),
         "eviction_unit": draw(st.sampled_from(["page", "leaf"])),
         "pin_budget": draw(st.sampled_from([0.0, 0.3, 0.5, 1.0])),
         "cache_pages": draw(st.none() | st.none() | st.integers(1, pages)),
