@@ -25,6 +25,8 @@ from workbench.ui.worker import Worker
 HOST = "127.0.0.1"
 FIRST_PORT = 7860
 TRIES = 20
+SESSIONS = 300
+"""Pages opened that Gradio remembers; each costs some 130 KB."""
 
 
 def build(worker: Worker) -> FastAPI:
@@ -32,12 +34,16 @@ def build(worker: Worker) -> FastAPI:
     app = FastAPI(openapi_url=None)
     add_routes(app, worker, to_html)
     page = Lab(worker).build()
+    page.state_session_capacity = SESSIONS
     # Gradio warns that it turns server-side rendering off, which is what is asked for.
     warnings.filterwarnings("ignore", message="SSR mode is not supported", category=UserWarning)
-    return gr.mount_gradio_app(
+    served = gr.mount_gradio_app(
         app, page.queue(), path="/", server_name=HOST, theme=theme.theme(), css=theme.css(), head=theme.HEAD,
-        footer_links=[], run_history=False, ssr_mode=False, show_error=True,
+        footer_links=[], run_history=False, ssr_mode=False, show_error=True, max_file_size="50mb",
     )  # fmt: skip
+    # Gradio would hold one of a browser's six connections for every open tab, to learn when it closes; nothing here needs to know.
+    page.config["connect_heartbeat"] = False
+    return served
 
 
 def free_port(port: int | None) -> int:

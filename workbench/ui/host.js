@@ -16,8 +16,11 @@ function host(RP) {
   const beside = element.querySelector(".rw-compare");
   player.slot("side").append(beside);
 
-  let source = null;
   let shown = null;
+
+  /** A live picture can be held still, and let go on. */
+  const following = RP.el("button", { type: "button", class: "rp-twin", on: { click: () => player.follow(!player.following) } });
+  player.on("follow", () => (following.textContent = player.following ? "hold still" : "go on with the run"));
 
   const facts = (header) => [header.model, header.device, header.dtype].filter(Boolean).join(" · ") || "scripted model";
 
@@ -27,7 +30,7 @@ function host(RP) {
     strip.replaceChildren(
       RP.el("b", { text: words, "data-live": String(live) }),
       document.createTextNode(` ${header.scenario || ""} · ${facts(header)} · ${clock}`),
-      ...(live ? [] : [" · ", RP.el("a", { href: `${value.url}.jsonl`, text: "save the trace" }), " · ", RP.el("a", { href: `${value.url}.html`, text: "save as one page" })]),
+      ...(live ? [" ", following] : [" · ", RP.el("a", { href: `${value.url}.jsonl`, text: "save the trace" }), " · ", RP.el("a", { href: `${value.url}.html`, text: "save as one page" })]),
     );
   }
 
@@ -39,19 +42,25 @@ function host(RP) {
     tell(value.run.startsWith("recorded-") ? "Recorded run of the real engine:" : value.kind === "uploaded" ? "Opened trace:" : "Run from the address:", false, value);
   }
 
-  /** Events come as server-sent events; the stream is closed while nobody looks and resumed where it was. */
+  /**
+   * Events come as server-sent events; the stream is closed while nobody looks and resumed where it was.
+   * Returns how to leave, and a promise of the first events.
+   */
   function watchLive(value) {
     let ended = false;
     let loaded = false;
-    const open = () => {
-      if (ended || source || document.hidden) return;
+    let close = null;
+    let arrived;
+    const first = new Promise((done) => (arrived = done));
+
+    const start = () => {
       const stream = new EventSource(`${value.url}/events?since=${loaded ? player.trace.length : 0}`);
-      source = stream;
-      stream.addEventListener("header", async (message) => {
+      player.root.dataset.stream = "open";
+      stream.addEventListener("header", (message) => {
         if (loaded) return;
         loaded = true;
         player.following = true;
-        await player.load({ header: message.data, events: [], run: value.run });
+        player.load({ header: message.data, events: [], run: value.run });
         player.follow(true);
         tell("Live run:", true, value);
       });
@@ -59,27 +68,51 @@ function host(RP) {
         const batch = JSON.parse(message.data);
         Object.assign(player.trace.header.texts, batch.texts);
         player.append(batch.events);
+        arrived();
       };
       stream.addEventListener("end", () => {
-        ended = true;
-        close();
-        player.root.dataset.ended = "true";
+        end();
         if (loaded) tell("Run of just now:", false, value);
       });
+      stream.onerror = () => {
+        if (stream.readyState !== EventSource.CLOSED) return; // otherwise the browser tries again by itself
+        end();
+        strip.replaceChildren("The server does not know this run any more; what came until then is shown.");
+      };
+      return () => {
+        stream.close();
+        player.root.dataset.stream = "closed";
+      };
     };
-    const close = () => {
-      if (source) source.close();
-      source = null;
+
+    const look = () => {
+      if (document.hidden || ended) {
+        if (close) close();
+        close = null;
+      } else if (!close) close = RP.takeTurns(start);
     };
-    const look = () => (document.hidden ? close() : open());
+    const end = () => {
+      ended = true;
+      player.root.dataset.ended = "true";
+      look();
+      arrived();
+    };
     document.addEventListener("visibilitychange", look);
     player.root.dataset.ended = "false";
-    open();
-    return () => {
+    look();
+    const leave = () => {
       document.removeEventListener("visibilitychange", look);
       ended = true;
-      close();
+      look();
     };
+    return { leave, first };
+  }
+
+  /** Whether a run is still going on, or waits to. */
+  async function goesOn(value) {
+    const answer = await fetch(value.url);
+    if (!answer.ok) throw new Error(await answer.text());
+    return !(await answer.json()).ended;
   }
 
   let leave = () => {};
@@ -115,8 +148,12 @@ function host(RP) {
     leave();
     leave = () => {};
     try {
-      if (value.kind === "live") leave = watchLive(value);
-      else if (value.kind !== "empty") await showRecorded(value);
+      if (value.kind === "live") leave = watchLive(value).leave;
+      else if (value.kind === "addressed" && (await goesOn(value))) {
+        const watched = watchLive(value);
+        leave = watched.leave;
+        await watched.first;
+      } else if (value.kind !== "empty") await showRecorded(value);
       else strip.replaceChildren("No run is shown yet. Choose a preset and press Run.");
     } catch (error) {
       strip.replaceChildren(`This run cannot be shown: ${error.message}`);

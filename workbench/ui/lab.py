@@ -31,6 +31,8 @@ SAVE = """(text) => { const link = document.createElement('a'); link.href = URL.
 link.download = 'scenario.yaml'; link.click(); URL.revokeObjectURL(link.href); }"""
 # Private: the page inlines a description of every public endpoint, a megabyte of it.
 QUIET = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
+# Gradio drops what is typed while the event before is under way, unless the last one waits for its turn.
+TYPED = QUIET | {"trigger_mode": "always_last"}
 WAITS = {"concurrency_limit": None, "show_progress": "hidden", "api_visibility": "private"}
 
 
@@ -85,9 +87,9 @@ class Lab:
             settled.change(self.describe, [yaml], [note], **QUIET)
             preset.input(self.choose, [preset, prefix, questions], [own, yaml, *knobs, note, *after], **QUIET)
             for box in (prefix, questions):
-                box.input(self.own, [prefix, questions], [yaml, note], **QUIET)
+                box.input(self.own, [prefix, questions], [yaml, note], **TYPED)
             for knob in knobs:
-                knob.input(self.turn, [yaml, *knobs], [yaml, note], **QUIET)
+                knob.input(self.turn, [yaml, *knobs], [yaml, note], **TYPED)
             yaml.change(self.retyped, [yaml], [note, *knobs], **QUIET)
             upload.upload(self.open_file, [upload], [yaml, note, *knobs, *after], **QUIET)
             save.click(None, [yaml], None, js=SAVE, api_visibility="private")

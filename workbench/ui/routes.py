@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from importlib import resources
 
 import msgspec
@@ -18,15 +17,9 @@ from workbench.ui import player
 from workbench.ui.runs import Run
 from workbench.ui.worker import Worker
 
-TICK = 0.05
-"""Seconds between two looks at a run: 20 batches a second at most."""
-BEAT = 15.0
-"""Seconds of silence after which a comment keeps the connection alive."""
-BATCH = 4000
-"""Events in one message at most."""
-
-
 GONE = "no such run; it may have been forgotten"
+BESIDE = ("comparison.js", "turns.js")
+"""Scripts of the page beside the player's own."""
 
 
 def _packed(text: bytes, media_type: str, save_as: str | None = None) -> Response:
@@ -47,8 +40,8 @@ def add_routes(app: FastAPI, worker: Worker, to_html: Callable[[ev.Trace, str, s
 
     @app.get("/player.js")
     def script() -> Response:
-        beside = resources.files(__package__).joinpath("comparison.js").read_text(encoding="utf-8")
-        return _packed((player.sources() + beside).encode(), "text/javascript")
+        beside = [resources.files(__package__).joinpath(name).read_text(encoding="utf-8") for name in BESIDE]
+        return _packed("\n".join([player.sources(), *beside]).encode(), "text/javascript")
 
     @app.get("/player.css")
     def style() -> Response:
@@ -72,6 +65,13 @@ def add_routes(app: FastAPI, worker: Worker, to_html: Callable[[ev.Trace, str, s
         trace = run.trace()
         page = to_html(trace, trace.header.scenario or "run", trace.header.note)
         return _packed(page.encode(), "text/html; charset=utf-8", f"{_file_name(run)}.html")
+
+    @app.get("/runs/{id}")
+    def state(id: str) -> Response:
+        run = worker.runs.get(id)
+        if run is None:
+            return PlainTextResponse(GONE, 404)
+        return JSONResponse({"status": run.status, "ended": run.ended, "events": len(run.lines)})
 
     @app.get("/runs/{id}/why")
     def why(id: str, seq: int, node: int | None = None, request: str | None = None, page: int | None = None) -> Response:
@@ -97,46 +97,7 @@ def add_routes(app: FastAPI, worker: Worker, to_html: Callable[[ev.Trace, str, s
         if run is None:
             return PlainTextResponse(GONE, 404)
         last = request.headers.get("last-event-id", "")
-        start = int(last) if last.isdigit() else max(since, 0)
+        start = int(last) if re.fullmatch(r"[0-9]{1,12}", last) else max(since, 0)
         return StreamingResponse(
-            _stream(run, start, request), media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+            run.feed.watch(start), media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         )
-
-
-async def _stream(run: Run, since: int, request: Request) -> AsyncIterator[bytes]:
-    """The header, then batches of events from `since` on, then `end`.
-
-    Texts are told from the first on also when resuming: they are few, and a viewer may be a new one.
-    """
-    named = 0
-    quiet = 0.0
-    header_sent = False
-    while True:
-        ended = run.ended
-        if run.header and not header_sent:
-            header_sent = True
-            yield b"event: header\ndata: " + run.header + b"\n\n"
-        upto = min(len(run.lines), since + BATCH)
-        if upto > since:
-            texts = run.texts[named:]
-            named += len(texts)
-            yield (
-                b"id: %d\ndata: " % upto
-                + b'{"from":%d,"texts":' % since
-                + json.dumps({str(i): t for i, t in texts}).encode()
-                + b',"events":['
-                + b",".join(run.lines[since:upto])
-                + b"]}\n\n"
-            )
-            since, quiet = upto, 0.0
-        if ended and since >= len(run.lines):
-            yield b"event: end\ndata: " + json.dumps({"status": run.status, "error": run.error}).encode() + b"\n\n"
-            return
-        if upto - since < BATCH:
-            await asyncio.sleep(TICK)
-            quiet += TICK
-        if quiet >= BEAT:
-            quiet = 0.0
-            yield b": waiting\n\n"
-        if await request.is_disconnected():
-            return

@@ -19,9 +19,12 @@ from workbench.report import Report
 from workbench.runner import Run as Finished
 from workbench.runner import token_ids
 from workbench.scenario import Scenario
+from workbench.ui.feed import Feed
 
 KEPT = 40
 """Runs remembered; the oldest ended ones are forgotten."""
+HELD = 64_000_000
+"""Bytes of events remembered, as JSON (memory is some four times that); beyond it the oldest ended runs are forgotten too."""
 QUEUED = 6
 """Runs that may wait for the engine."""
 PATIENCE = 120.0
@@ -79,16 +82,22 @@ class Run:
     error: str | None = None
     header: bytes = b""
     lines: list[bytes] = field(default_factory=list)
+    size: int = 0
+    """Bytes of all lines."""
     texts: list[tuple[int, str]] = field(default_factory=list)
     finished: Finished | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     gate: Gate = field(default_factory=lambda: Gate(False))
     kind: str = "live"
     """`live`, `recorded` or `uploaded`."""
+    feed: Feed = field(init=False)
     _engine: Any = None
     _explainer: Explainer | None = None
     _asking: threading.Lock = field(default_factory=threading.Lock)
     _known: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.feed = Feed(self)
 
     @property
     def ended(self) -> bool:
@@ -107,6 +116,7 @@ class Run:
         run.header = ev.encode(trace.header)
         run.texts = [(int(i), t) for i, t in trace.header.texts.items() if i.isdecimal()]
         run.lines = [ev.encode(e) for e in trace.events]
+        run.size = sum(map(len, run.lines))
         return run
 
     def halted(self) -> bool:
@@ -149,6 +159,7 @@ class Run:
         self._engine = engine
         self.header = ev.encode(engine.trace.header)
         self.status = "running"
+        self.feed.more()
 
     def sink(self, batch: list[ev.Event]) -> None:
         """Take in the events of one commit; token texts go first, so that no viewer meets a nameless id."""
@@ -158,12 +169,16 @@ class Run:
             if fresh:
                 self._known |= fresh
                 self.texts += [(int(i), text) for i, text in tokenizer.texts(sorted(fresh)).items()]
-        self.lines += [ev.encode(event) for event in batch]
+        lines = [ev.encode(event) for event in batch]
+        self.lines += lines
+        self.size += sum(map(len, lines))
+        self.feed.more()
 
     def end(self, finished: Finished | None, status: str, error: str | None = None) -> None:
         """The worker is through with it."""
         self.finished, self.error, self._engine = finished, error, None
         self.status = status
+        self.feed.more()
 
 
 class Runs:
@@ -179,10 +194,10 @@ class Runs:
             if run.status == "queued" and sum(r.status == "queued" for r in self._runs.values()) >= QUEUED:
                 raise BusyError(f"{QUEUED} runs are waiting already; stop one or wait for the engine")
             self._runs[run.id] = run
-            for key in [k for k, r in self._runs.items() if r.ended and r.kind != "recorded"]:
-                if len(self._runs) <= KEPT:
+            for old in [r for r in self._runs.values() if r.ended and r.kind != "recorded" and r is not run]:
+                if len(self._runs) <= KEPT and sum(r.size for r in self._runs.values()) <= HELD:
                     break
-                del self._runs[key]
+                del self._runs[old.id]
 
     def get(self, id: str) -> Run | None:
         """A run by id, or None."""

@@ -1,0 +1,52 @@
+/**
+ * A browser opens six connections to one server, for all its windows together, and a stream holds one as long as it lasts.
+ * So streams take turns: three at a time, and one that has been open for a second gives way to one that waits.
+ */
+(function (RP) {
+  "use strict";
+
+  const PLACES = 3;
+  const TURN = 1000;
+
+  const sleep = (ms, gone) =>
+    new Promise((done) => {
+      const timer = setTimeout(done, ms);
+      gone.addEventListener("abort", () => (clearTimeout(timer), done()), { once: true });
+    });
+
+  /** Hold a place until the caller has gone, or somebody waits for it at the end of a turn. */
+  async function hold(place, gone) {
+    let wanted = false;
+    while (!gone.aborted && !wanted) {
+      await sleep(TURN, gone);
+      wanted = (await navigator.locks.query()).pending.some((lock) => lock.name === place);
+    }
+  }
+
+  /** Call `start`, which returns how to stop, whenever it is our turn; returns how to leave for good. */
+  RP.takeTurns = (start) => {
+    if (!navigator.locks) return start();
+    const leaving = new AbortController();
+    const gone = leaving.signal;
+    let stop = () => {};
+    (async () => {
+      while (!gone.aborted) {
+        const place = `radix-stream-${Math.floor(Math.random() * PLACES)}`;
+        await navigator.locks
+          .request(place, { signal: gone }, async () => {
+            if (gone.aborted) return;
+            stop = start();
+            await hold(place, gone);
+            stop();
+          })
+          .catch((error) => {
+            if (!gone.aborted) throw error;
+          });
+      }
+    })();
+    return () => {
+      leaving.abort();
+      stop();
+    };
+  };
+})(globalThis.RadixPlayer);
