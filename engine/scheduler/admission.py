@@ -83,7 +83,7 @@ class Admission:
         with closing(self.policy.requests()) as requests:
             for request in requests:
                 while (first := self.fairness.before(request, self.queue, self._to_compute)) is not None:
-                    self._tell_bound(first)
+                    self._tell_bound(first, request)
                     if not self._consider(first, step, row, spared=True) or first in self.queue:
                         return
                 if request in self.queue and not self._consider(request, step, row, spared=False):
@@ -208,8 +208,9 @@ class Admission:
             why = self.policy.fell_back
             self.telling.order(len(self.queue), head, keys, fell_back=why is not None, why=why)
 
-    def _tell_bound(self, first: Request) -> None:
+    def _tell_bound(self, first: Request, request: Request) -> None:
+        """`first` goes before `request`, whose turn it was."""
         if self.telling.on:
-            head, keys = self.policy.head(HEAD)
             why = f"{first.id} goes first: overtaken by {self.fairness.overtaken(first)} prompt tokens, the bound is {self.fairness.bound}"
-            self.telling.order(len(self.queue), [first, *(r for r in head if r is not first)][:HEAD], keys, why=why)
+            ranked = [first, request, *(r for r in self.policy.head(HEAD)[0] if r not in (first, request))][:HEAD]
+            self.telling.order(len(self.queue), ranked, [-self._match(r).length for r in ranked], why=why)

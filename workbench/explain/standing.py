@@ -9,9 +9,19 @@ from workbench.explain.moment import Moment
 from workbench.explain.words import count, number
 from workbench.replay import RequestState
 
+
+def _found(key: float) -> str:
+    """The key of longest prefix first: minus what was found; in_batch sort puts 1 for those that go behind."""
+    return "behind one that computes the same start" if key > 0 else f"{count(int(-key), 'token')} found"
+
+
 POLICIES: dict[str, tuple[str, Callable[[float], str]]] = {
     "fcfs": ("first come, first served", number),
-    "lpm": ("longest prefix first", lambda key: f"{count(int(-key), 'token')} found"),
+    "lpm": ("longest prefix first", _found),
+    "lpm-as-shipped": ("longest prefix first while at most 128 wait", _found),
+    "lpm-fair": ("longest prefix first within the bound", _found),
+    "dfs-weight": ("the branch that most wait for first", lambda key: f"number {number(key + 1)} in the walk"),
+    "random": ("random order", lambda key: f"lot {number(key)}"),
     "lof": ("longest output first", lambda key: f"up to {count(int(-key), 'output token')}"),
     "priority": ("highest priority first", lambda key: f"priority {number(-key)}"),
 }
@@ -52,6 +62,8 @@ def standing(moment: Moment, r: RequestState) -> str:
     before = [other for other in ahead if keys[other] != keys[r.id]]
     equal = [other for other in ahead if keys[other] == keys[r.id]]
     tied = f"; {_named(equal)} {'has the same and stands' if len(equal) == 1 else 'have the same and stand'} before it" if equal else ""
+    if event.why:
+        return f"{place}: {name}, {own}; {event.why}."
     if not before:
         return f"{place}: {name}, {own}{tied}."
     if len(before) > 1 and len({keys[other] for other in before}) == 1:

@@ -87,8 +87,9 @@ def _remapped(e: ev.RequestRemapped, s: State, texts: Texts) -> str:
 
 def _retracted(e: ev.RequestRetracted, s: State, texts: Texts) -> str:
     times = "" if e.times == 1 else f", for the {number(e.times)}th time" if e.times > 3 else f", for the {('second', 'third')[e.times - 2]} time"
+    why = "decode ran out of pages" if e.by is None else f"the more important {request_name(s, e.by)} takes its place"
     return (
-        f"{request_name(s, e.request)} goes back to the {e.to} of the queue{times}: decode ran out of pages. "
+        f"{request_name(s, e.request)} goes back to the {e.to} of the queue{times}: {why}. "
         f"It gives back {count(e.freed, 'private page')} and keeps its {count(e.outputs, 'output token')}; the reserve is now {number(round(e.reserve, 3))}."
     )
 
@@ -118,7 +119,7 @@ def _finished(e: ev.RequestFinished, s: State, texts: Texts) -> str:
 
 def _ordered(e: ev.QueueOrdered, s: State, texts: Texts) -> str:
     first = listed(e.head)
-    fell = f" It fell back: {e.why}." if e.fell_back and e.why else ""
+    fell = f" It fell back: {e.why}." if e.fell_back and e.why else f" {e.why}." if e.why else ""
     return f"The queue is ordered by {e.policy}: {first}; {count(e.waiting, 'request')} {'waits' if e.waiting == 1 else 'wait'}.{fell}"
 
 
