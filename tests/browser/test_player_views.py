@@ -178,7 +178,7 @@ def test_the_queue_is_told_in_order_with_keys_and_limits(open_page: Callable[...
     assert sorted(r[1] for r in rows) == sorted(waiting)
     assert [r[1] for r in rows][: len(order.head)] == [r for r in order.head if r in waiting]
     keys = dict(zip(order.head, order.keys, strict=True))
-    assert all(r[2] == (str(keys[r[1]]) if r[1] in keys else "–") for r in rows)
+    assert all(r[2] == (f"{0 - keys[r[1]]:,}" if r[1] in keys else "–") for r in rows), "tokens found"
     held = next(r for r in rows if r[1] == over.request)
     pages = "page" if over.needed == 1 else "pages"
     assert held[4].startswith(f"pages: needs {over.needed} {pages}, has {over.available}")

@@ -32,6 +32,7 @@
       this.line((i) => marks.recent.a[i], theme.ink, 1, []);
       this.line((i) => (marks.prompts.a[i] ? marks.hits.a[i] / marks.prompts.a[i] : NaN), theme.accent, 2, []);
       if (ghost) this.ghost(ghost);
+      this.axis();
       this.ctx.strokeStyle = theme.line;
       this.ctx.lineWidth = 1;
       this.ctx.strokeRect(0.5, TOP - 0.5, this.width - 1, this.tall + 1);
@@ -46,6 +47,16 @@
         pen.lineTo(x, 12);
         pen.lineTo(x - 4, 7);
       });
+    }
+
+    /** Both fill and rates are shares of a whole. */
+    axis() {
+      const { ctx, theme } = this;
+      ctx.font = `11px ${theme.font}`;
+      ctx.fillStyle = theme.mute;
+      ctx.textBaseline = "alphabetic";
+      ctx.fillText("100 %", this.width + 5, TOP + 9);
+      ctx.fillText("0", this.width + 5, this.bottom);
     }
 
     /** Pages in the tree, and of running requests on top: hatched, so that they differ without colour too. */

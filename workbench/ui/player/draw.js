@@ -29,7 +29,7 @@
     for (let i = 0; i < text.length; i++) {
       used += charWidth(ctx, table, text[i]);
       if (used + dots <= room) fits = i + 1;
-      if (used > room) return fits < 3 ? "" : `${text.slice(0, fits).trimEnd()}…`;
+      if (used > room) return fits < 3 ? "" : `${text.slice(0, fits).replace(/[\s…]+$/, "")}…`;
     }
     return text;
   };

@@ -47,7 +47,7 @@
       const told = selection ? (selection.node ? this.node(state, selection.node) : this.request(state, selection.request)) : null;
       if (!told) {
         this.panel.note.textContent = "";
-        const hint = "Click a node, a page or a request: all views light up what belongs to it. Double click a node to look closer. Esc clears.";
+        const hint = "Click a node, a page or a request, or press / to find one: every view lights up what belongs to it.";
         if (this.shape !== "") this.panel.body.replaceChildren(RP.el("p", { class: "rp-hint", text: hint }));
         this.shape = "";
         return;
@@ -88,7 +88,7 @@
 
     node(state, id) {
       const slot = state.slotOfNode.get(id) - 1;
-      if (slot < 0) return { name: `node #${id}`, facts: [["in the tree", "no, at this event"]], texts: [] };
+      if (slot < 0) return { name: `node #${id}`, facts: [["in the tree", "not at this event"]], texts: [] };
       const field = (f) => state.get(slot, f);
       const parent = field(N.PARENT);
       return {
@@ -107,7 +107,7 @@
           ["found by", this.names(this.player.lit.used)],
           ...(field(N.PINS) ? [["pinned until", `step ${RP.number(field(N.PINS))}`]] : []),
         ],
-        texts: [["Text", RP.tokensText(state.trace, state.nodeTokens(slot, 200))]],
+        texts: [["Text", RP.shortText(state.trace, state.nodeTokens(slot, 200))]],
         node: id,
       };
     }
@@ -123,6 +123,15 @@
     depth(id) {
       const { now } = this.player;
       return now.get(now.slotOfNode.get(id) - 1, N.DEPTH);
+    }
+
+    /** The time to first token, and how it splits. */
+    firstToken(number, first) {
+      const { trace, replay } = this.player;
+      const prefill = replay.segments.lanes[number].parts.find((part) => part.sort === "prefill");
+      const { ttft } = trace.event(first);
+      const after = trace.t.a[first] - trace.t.a[prefill.from];
+      return `${RP.seconds(ttft)}: ${RP.seconds(Math.max(0, ttft - after))} in the queue, ${RP.seconds(after)} in prefill`;
     }
 
     request(state, name) {
@@ -143,11 +152,11 @@
           ["answer", tokens(field(R.OUTPUT))],
           ["own pages", RP.count(state.requestPages.get(number).length, "page")],
           ["path", this.path()],
-          ["first token after", first < 0 ? "–" : RP.seconds(trace.event(first).ttft)],
+          ["first token after", first < 0 ? "–" : this.firstToken(number, first)],
           ["sent back", `${RP.number(field(R.RETRACTIONS))} ×`],
         ],
         texts: [
-          ["Prompt", RP.tokensText(trace, trace.prompt(number).slice(0, 600))],
+          ["Prompt", RP.shortText(trace, trace.prompt(number).slice(0, 600))],
           ["Answer", RP.tokensText(trace, state.output(number)) || "–"],
         ],
       };

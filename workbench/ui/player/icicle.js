@@ -8,6 +8,8 @@
   const SMALL = 11.5;
   /** No text in a cell narrower than this, in pixels. */
   const TEXT_ROOM = 44;
+  /** A padlock fits under the text from this width on. */
+  const LOCKED_ROOM = 20;
   /** Wide enough to read a few words, in pixels. */
   const READABLE = 220;
   /** Jumps longer than this, in events, are not animated. */
@@ -19,12 +21,12 @@
       this.player = player;
       this.tree = tree;
       this.height = options.height;
-      this.limits = { row: 26, tall: 72 };
+      this.limits = { row: 26, tall: 59 };
       this.frame = RP.el("div", { class: "rp-frame" });
-      this.out = RP.el("button", { type: "button", class: "rp-twin", hidden: "", text: "whole tree" });
+      this.out = RP.el("button", { type: "button", class: "rp-twin rp-out", hidden: "", text: "whole tree (Esc)" });
       this.empty = RP.el("p", { class: "rp-empty", text: "The tree is empty: nothing has been stored yet." });
       this.surface = new RP.Surface(this.frame, "radix tree", () => player.relayout());
-      this.frame.append(this.empty);
+      this.frame.append(this.empty, this.out);
       this.tip = new RP.Tip(this.frame, this.surface);
       this.layout = new RP.Layout();
       this.tween = new RP.Tween();
@@ -186,6 +188,7 @@
       const roomy = w > 64 && cell.nodes === 1;
       const colour = this.player.theme.labels[cell.level];
       if (locked && roomy) RP.drawLock(ctx, right, middle - (h >= 44 ? 17 : 7), colour);
+      else if (locked && w >= LOCKED_ROOM && h >= 44) RP.drawLock(ctx, x + w / 2 - 5.5, y + h - 22, colour);
       else if (locked) {
         ctx.fillStyle = this.player.theme.ink;
         ctx.fillRect(x + 0.5, y, Math.max(1, w - 1), 3);

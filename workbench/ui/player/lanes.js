@@ -47,10 +47,13 @@
       this.wider = button("−", "see more time", () => this.look(this.zoom / CLOSER));
       for (const b of [this.allButton, this.axisButton]) b.setAttribute("aria-pressed", "false");
       this.legend = RP.legend([
-        ["wait", "waiting"], ["hit", "prefill, cached"], ["computed", "computed"], ["recomputed", "computed again"],
+        ["wait", "waiting"], ["hit", "prefill: cached"], ["computed", "computed"], ["recomputed", "computed again"],
         ["decode", "answering"], ["forced", "forced"], ["jumped", "jumped"], ["stall", "stalled"], ["retract", "◆ sent back"],
       ]);
-      this.panel.tools.append(this.legend, this.allButton, this.wider, this.closer, this.axisButton);
+      this.empty = RP.el("p", { class: "rp-hint", text: "No request has arrived yet." });
+      this.panel.body.append(this.empty);
+      this.panel.explain(this.legend);
+      this.panel.tools.append(this.allButton, this.wider, this.closer, this.axisButton);
     }
 
     listen() {
@@ -141,6 +144,7 @@
       this.left = narrow ? 0 : Math.min(170, surface.width * 0.18);
       this.right = surface.width - answer - 8;
       this.range(state, many);
+      this.empty.hidden = state.requestCount > 0;
       this.paint(ctx, state, narrow);
       this.ticks(ctx, state, shown * this.rowHeight);
       this.tell(state, many);
@@ -222,6 +226,7 @@
         ctx.fillText(unit(this.low + part * (this.high - this.low)), this.left + part * (this.right - this.left), top + 15);
       }
       ctx.textAlign = "left";
+      if (this.rows.length && this.right < this.surface.width - 60) ctx.fillText("answer", this.right + 12, top + 15);
       const x = state.seq < 0 ? -1 : this.at(state.seq);
       if (x < this.left) return;
       if (x > this.right + 1) return;
@@ -249,6 +254,8 @@
       this.closer.disabled = this.zoom === CLOSEST;
       const { sources } = this.player.replay.segments;
       for (const source of ["forced", "jumped"]) this.legend.marks[source].hidden = !sources.has(source);
+      for (const mark of ["recomputed", "retract"]) this.legend.marks[mark].hidden = !this.player.trace.has("request.retracted");
+      this.legend.marks.stall.hidden = !this.player.replay.segments.stalls;
       const some = this.all ? `from number ${RP.number((this.rows[0] || 0) + 1)} on` : "running, next to go, last ended";
       const which = shown < total ? `${RP.number(shown)} of ${RP.count(total, "request")}: ${some}` : RP.count(total, "request");
       const clock = this.bySteps ? "steps" : RP.clockWords(this.player.trace.header);

@@ -21,7 +21,7 @@
       this.frame = RP.el("div", { class: "rp-frame" });
       this.panel.body.append(this.frame);
       this.surface = new RP.Surface(this.frame, "page pool", () => player.redraw());
-      this.panel.tools.append(
+      this.panel.explain(
         RP.legend([["locked", "cached, locked"], ["cached", "cached, can go"], ["private", "private"], ["free", "free"], ["chosen", "selected"]]),
       );
       this.count = new Int32Array(4);
@@ -109,6 +109,7 @@
     /** One cell, its pages' states stacked from the bottom; each state has a mark of its own. */
     paint(ctx, x, y, size, inside, pages) {
       const theme = this.player.theme;
+      const dot = size < 8 ? 2 : 3;
       let bottom = y + size;
       for (const kind of [LOCKED, CACHED, PRIVATE, FREE]) {
         if (!inside[kind]) continue;
@@ -121,7 +122,7 @@
         if (h < size) continue;
         ctx.fillStyle = theme.panel;
         if (kind === PRIVATE) RP.hatch(ctx, x, y, size, size, theme.panel, 5);
-        else if (kind === LOCKED) ctx.fillRect(x + size / 2 - 1.5, y + size / 2 - 1.5, 3, 3);
+        else if (kind === LOCKED) ctx.fillRect(x + size / 2 - dot / 2, y + size / 2 - dot / 2, dot, dot);
         else if (kind === FREE) ctx.fillRect(x + 2, y + 2, size - 4, size - 4);
       }
     }

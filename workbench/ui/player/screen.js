@@ -2,9 +2,9 @@
 (function (RP) {
   "use strict";
 
-  const FULL = { height: 292, pool: 56, lanes: 7 };
-  const PHONE = { height: 290, pool: 56, lanes: 4 };
-  const COMPACT = { height: 232, pool: 32, lanes: 5 };
+  const FULL = { height: 236, pool: 50, lanes: 7 };
+  const PHONE = { height: 236, pool: 56, lanes: 4 };
+  const COMPACT = { height: 206, pool: 32, lanes: 5 };
   const NARROW = 600;
 
   /** A picture and its table; only the one that is shown is drawn. */
@@ -37,6 +37,8 @@
       queue: new RP.Queue(player),
       eviction: new RP.LastEviction(player),
       selected: new RP.Selection(player),
+      find: new RP.Find(player),
+      help: new RP.Help(player),
     };
     const { tree, pool, lanes, timeline, scrubber, why, queue, eviction, selected } = parts;
     const twins = [
@@ -44,13 +46,14 @@
       twin(player, lanes, "requests", () => RP.requestTable(player)),
       twin(player, timeline, "events", () => RP.eventTable(player)),
     ];
-    const column = RP.el("div", { class: "rp-col" }, ...[tree, pool, lanes, timeline].map((p) => p.panel.root), scrubber.root);
-    const side = RP.el("div", { class: "rp-col rp-side" }, ...[why, queue, eviction, selected].map((p) => p.panel.root), parts.slots.side);
-    const main = RP.el("div", { class: "rp-main" }, column, side);
+    const column = RP.el("div", { class: "rp-col" }, ...[tree, pool, lanes].map((p) => p.panel.root));
+    const side = RP.el("div", { class: "rp-col rp-side" }, why.panel.root, selected.panel.root, parts.slots.side, queue.panel.root, eviction.panel.root);
+    const dock = RP.el("div", { class: "rp-dock" }, timeline.panel.root, scrubber.root);
+    const main = RP.el("div", { class: "rp-main" }, column, side, dock);
     main.addEventListener("click", (event) => {
       if ([main, column, side].includes(event.target)) player.select(null);
     });
-    player.root.append(parts.head, parts.slots.top, main);
+    player.root.append(parts.head, parts.slots.top, main, parts.find.root, parts.help.root);
     return { ...parts, twins, views: [pool, lanes, timeline, scrubber, why, queue, eviction, selected] };
   };
 

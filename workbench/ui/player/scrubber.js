@@ -46,12 +46,15 @@
           button("›", `next ${told(words)} (${key})`, () => this.jump(sort, 1)),
         ),
       );
+      const moves = [this.rewind, this.play, button("◀", "one event back (left arrow)", () => player.step(-1)),
+        button("▶", "one event on (right arrow)", () => player.step(1)), this.pace];
+      const more = [button("find", "find a request, a node or a text (/)", () => player.find.open()), button("keys", "the keys (?)", () => player.help.open())];
       this.root = RP.el(
         "div",
         { class: "rp-scrubber" },
-        RP.el("div", { class: "rp-row" }, this.rewind, this.play, button("◀", "one event back (left arrow)", () => player.step(-1)),
-          button("▶", "one event on (right arrow)", () => player.step(1)), this.range, this.pace),
-        RP.el("div", { class: "rp-row rp-under" }, RP.el("div", { class: "rp-jumps" }, ...this.jumps), this.place),
+        RP.el("div", { class: "rp-track" }, this.range),
+        RP.el("div", { class: "rp-row" }, ...moves, RP.el("div", { class: "rp-jumps" }, ...this.jumps), ...more),
+        this.place,
       );
     }
 

@@ -24,6 +24,8 @@
       /** Numbers of the requests that decode, and of those that a running step leaves out. */
       this.decoding = new Set();
       this.stalled = new Set();
+      /** How many stalls there have been. */
+      this.stalls = 0;
       /** Token sources other than sampled that occur in the trace. */
       this.sources = new Set();
     }
@@ -56,6 +58,7 @@
         for (const name of by) last.by.add(name);
       } else stalls.push({ from: seq, to: -1, by: new Set(by) });
       this.lanes[number].idle = true;
+      this.stalls++;
       this.stalled.add(number);
     }
 

@@ -2,7 +2,9 @@
 (function (RP) {
   "use strict";
 
-  const HEIGHT = 84;
+  const HEIGHT = 80;
+  /** Room for the axis' words at the right, in pixels. */
+  const GUTTER = 40;
   /** The selection's events stand under the curves. */
   const CHOSEN = 9;
 
@@ -15,14 +17,14 @@
       this.surface = new RP.Surface(this.frame, "timeline", () => player.redraw());
       this.legend = RP.legend([
         ["fill-tree", "pages in the tree"], ["fill-private", "of running requests"], ["rate", "hit rate so far"],
-        ["recent", `of the last ${RP.Marks.WINDOW} admissions`], ["ghost", ""], ["evict", "▼ eviction"], ["retract", "◆ sent back"],
+        ["recent", `last ${RP.Marks.WINDOW} admissions`], ["ghost", ""], ["evict", "▼ eviction"], ["retract", "◆ sent back"],
         ["mine", "selected"],
       ]);
-      this.panel.tools.append(this.legend);
+      this.panel.explain(this.legend);
       this.back = document.createElement("canvas");
       this.known = "";
       this.setGhost(null);
-      const seek = (event) => player.seek(Math.round((this.surface.point(event)[0] / this.surface.width) * (player.trace.length - 1)));
+      const seek = (event) => player.seek(Math.round((this.surface.point(event)[0] / this.wide) * (player.trace.length - 1)));
       const canvas = this.surface.canvas;
       canvas.addEventListener("pointerdown", (event) => {
         canvas.setPointerCapture(event.pointerId);
@@ -41,6 +43,11 @@
       if (this.ghost) this.legend.marks.ghost.lastChild.textContent = ghost.label;
     }
 
+    /** The width of the curves; the scrubber below is as wide. */
+    get wide() {
+      return Math.max(1, this.surface.width - GUTTER);
+    }
+
     draw(state) {
       const { surface, player } = this;
       const ctx = surface.begin(HEIGHT);
@@ -52,9 +59,9 @@
       }
       ctx.drawImage(this.back, 0, 0, surface.width, HEIGHT);
       this.paintChosen(ctx, n);
-      const x = n > 1 ? (Math.max(0, state.seq) / (n - 1)) * surface.width : 0;
+      const x = n > 1 ? (Math.max(0, state.seq) / (n - 1)) * this.wide : 0;
       ctx.fillStyle = player.theme.ink;
-      ctx.fillRect(Math.max(0, Math.min(surface.width - 2, x - 1)), 0, 2, HEIGHT);
+      ctx.fillRect(Math.max(0, Math.min(this.wide - 2, x - 1)), 0, 2, HEIGHT);
       this.tell(state);
     }
 
@@ -64,7 +71,7 @@
       this.back.height = Math.round(HEIGHT * ratio);
       const ctx = this.back.getContext("2d");
       ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-      new RP.Curves(ctx, this.player, { width, bottom: HEIGHT - CHOSEN - 2, n }).paint(this.ghost);
+      new RP.Curves(ctx, this.player, { width: this.wide, bottom: HEIGHT - CHOSEN - 2, n }).paint(this.ghost);
     }
 
     /** A stroke for each event of the selection, at most one a pixel. */
@@ -73,7 +80,7 @@
       ctx.fillStyle = this.player.theme.ink;
       let last = -1;
       for (let i = 0; i < list.n; i++) {
-        const x = Math.round((list.a[i] / Math.max(1, n - 1)) * (this.surface.width - 2));
+        const x = Math.round((list.a[i] / Math.max(1, n - 1)) * (this.wide - 2));
         if (x > last) ctx.fillRect(x, HEIGHT - CHOSEN, 1.5, CHOSEN);
         last = x;
       }
@@ -88,8 +95,10 @@
       const lately = Number.isNaN(recent) ? "" : `, lately ${Math.round(100 * recent)} %`;
       const end = player.trace.length ? player.trace.t.a[player.trace.length - 1] : 0;
       const last = this.ghost ? this.ghost.points[this.ghost.points.length - 1][0] : 0;
-      const longer = last > end ? ` · ${this.ghost.label} goes on to ${RP.seconds(last)}` : "";
+      const longer = last > end ? ` · ${this.ghost.label.split(":")[0]} goes on to ${RP.seconds(last)}` : "";
       this.legend.marks.mine.hidden = !player.selection;
+      this.legend.marks.evict.hidden = !player.trace.has("eviction");
+      this.legend.marks.retract.hidden = !player.trace.has("request.retracted");
       const words =
         `${RP.number(used)} of ${RP.count(state.pages, "page")} in use · hit rate ${rate}${lately}` +
         ` · ${RP.count(state.total("evictions"), "eviction")}${longer}`;

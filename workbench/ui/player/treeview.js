@@ -30,7 +30,7 @@
       this.table = RP.el("div", { hidden: "" }, this.grid.root);
       this.panel.body.append(this.icicle.frame, this.graph.frame, this.table);
       this.legend = RP.legend([
-        ["ramp", "just used … idle"], ["lock", "locked"], ["pin", "pinned"], ["next", "next to go"],
+        ["ramp", "used now … idle"], ["lock", "locked"], ["pin", "pinned"], ["next", "next to go"],
         ["event", "this event"], ["chosen", "selected"],
       ]);
       this.buttons = VIEWS.map((view) => {
@@ -39,7 +39,8 @@
         return button;
       });
       const choice = RP.el("span", { class: "rp-choice", role: "group", "aria-label": "the tree as" }, ...this.buttons);
-      this.panel.tools.append(this.legend, this.icicle.out, choice);
+      this.panel.explain(this.legend);
+      this.panel.tools.append(choice);
     }
 
     /** What is really shown: a tree too large for node-link is an icicle. */
@@ -102,12 +103,13 @@
       const lost = RP.lostWords(this.state, layout);
       const words = `${RP.count(layout.n, "node")}, ${RP.count(layout.tokens, "token")}${lost && `, ${lost}`}`;
       const how = {
-        icicle: `width = tokens kept${layout.widened ? ", small nodes widened" : ""} · colour = how recently used · `,
-        tree: "root at the left · colour = how recently used · ",
+        icicle: `width ${layout.widened ? "≈" : "="} tokens · `,
+        tree: "root at the left · ",
         table: "",
       }[shown];
       const why = this.view === "tree" && this.large ? ` · node and link up to ${MOST} nodes` : "";
       this.panel.note.textContent = `${how}${words}${why}`;
+      this.panel.note.title = shown === "icicle" && layout.widened ? "Nodes too narrow to read are shown wider than their tokens." : "";
       const surface = shown === "tree" ? this.graph.surface : this.icicle.surface;
       surface.canvas.setAttribute("aria-label", `${RP.treeName(this.state.trace)}: ${words}. The table shows the same.`);
     }

@@ -28,7 +28,7 @@
 
   const SAY = {
     "run.started": (e) => ["The run starts", ` with ${count(e.pages, "free page")} of ${count(e.page_size, "token")} each.`],
-    "run.ended": (e) => ["The run ends", e.stopped ? ": it was stopped." : ": nothing is left to do."],
+    "run.ended": (e, trace) => [e.stopped ? "The run was stopped" : "The run is over", `${reused(trace)}.`],
     "clock.jumped": (e) => [
       "The engine was idle",
       ` and went on to the next arrival (step ${RP.number(e.to_step)}, ${RP.seconds(e.to_t)}).`,
@@ -121,6 +121,18 @@
     "grammar.rolled_back": (e) => [e.request, ` takes back ${count(e.tokens.length, "token")}.`],
     "executor.failed": (e) => ["The forward pass failed", `: ${e.error}. ${listed(e.members)} end with an error.`],
     "invariant.broken": (e) => ["The pool is inconsistent", `: ${e.what}.`],
+  };
+
+  /** What came from the cache in the whole run, once something was admitted. */
+  const reused = (trace) => {
+    const table = trace.tables[trace.kindIndex.get("request.admitted")];
+    let [cached, all] = [0, 0];
+    for (let row = 0; row < table.first.n; row++) {
+      if (!table.first.at(row)) continue;
+      cached += table.cached.at(row);
+      all += table.cached.at(row) + table.computed.at(row);
+    }
+    return all ? `: ${RP.number(cached)} of ${count(all, "prompt token")} came from the cache (${RP.percent(cached, all)})` : "";
   };
 
   const holder = (owner) => (typeof owner === "number" ? `node #${owner}` : owner);

@@ -12,6 +12,8 @@
   const ASK = 80;
   const LONGEST = 600;
   const REST = 400;
+  /** A number, with its unit or without: such a column is aligned to the right. */
+  const QUANTITY = /^[\d.,]+( m?s| %)?$/;
 
   class Why {
     constructor(player) {
@@ -35,7 +37,8 @@
       const { trace, selection } = this.player;
       if (this.ask && state.seq >= 0) this.wonder(state.seq, selection);
       if (!this.ask || state.seq < 0 || !this.line.textContent) this.own(state);
-      this.panel.note.textContent = state.seq < 0 ? "" : trace.kindOf(state.seq);
+      const about = !this.ask || !selection ? "" : `${selection.node ? `node #${selection.node}` : selection.request} · `;
+      this.panel.note.textContent = state.seq < 0 ? "" : `${about}event ${RP.number(state.seq)}, ${trace.kindOf(state.seq)}`;
       this.rest();
     }
 
@@ -104,7 +107,7 @@
     }
 
     table({ title, columns, rows, taken, links }) {
-      const columnsOf = columns.map((name, i) => [name, rows.every((row) => typeof row[i] === "number")]);
+      const columnsOf = columns.map((name, i) => [name, rows.every((row) => row[i] === null || QUANTITY.test(row[i]))]);
       const told = (v) => (typeof v === "number" ? RP.number(v) : v ?? "–");
       return RP.table(
         title,

@@ -4,6 +4,10 @@
 
   const grouped = new Intl.NumberFormat("en-US");
   const number = (n) => grouped.format(n);
+  /** A run of ids longer than this is told by its ends. */
+  const RUN = 6;
+  /** Ids looked at for a node whose tokens have no text. */
+  const MANY = 4096;
   RP.number = number;
 
   /** "1 token", "2 tokens", "3 pages" … */
@@ -34,6 +38,21 @@
     return out;
   };
 
+  /** As `tokensText`, but of ids without a text that rise by one only the first and the last are told. */
+  RP.shortText = (trace, ids) => {
+    let out = "";
+    for (let i = 0; i < ids.length; i++) {
+      const text = trace.text(ids[i]);
+      out += text === null ? ` ${ids[i]}` : text;
+      let end = i;
+      while (text === null && end + 1 < ids.length && ids[end + 1] === ids[end] + 1 && trace.text(ids[end + 1]) === null) end++;
+      if (end - i < RUN) continue;
+      out += ` … ${ids[end]}`;
+      i = end;
+    }
+    return out;
+  };
+
   /** A token's text, whitespace made visible. */
   RP.visible = (text) => text.replace(/ /g, "␣").replace(/\n/g, "↵") || "∅";
 
@@ -53,8 +72,12 @@
     return label ? `${name} ${label}` : name;
   };
 
-  /** The start of a node's text. */
-  RP.nodeText = (state, slot, limit = 48) => RP.oneLine(RP.tokensText(state.trace, state.nodeTokens(slot, limit)));
+  /** The start of a node's text; ids without a text are many to a word, and more of them are looked at. */
+  RP.nodeText = (state, slot, limit = 48) => {
+    const [first] = state.nodeTokens(slot, 1);
+    const plain = state.trace.text(first) !== null;
+    return RP.oneLine(RP.shortText(state.trace, state.nodeTokens(slot, plain ? limit : MANY)));
+  };
 
   /** "#9 parking policy". */
   RP.nodeName = (state, id) => {
