@@ -18,6 +18,7 @@ from workbench.estimate import estimate
 from workbench.figures.ttft import pool_fill, ttft_pairs
 from workbench.ui import asking, head, text
 from workbench.ui.compare_page import ComparePage
+from workbench.ui.experiments_page import ExperimentsPage
 from workbench.ui.model_picker import ModelPicker
 from workbench.ui.runs import BusyError, Gate, Run
 from workbench.ui.worker import Worker
@@ -56,7 +57,7 @@ class Lab:
             with gr.Row(elem_id="controls", equal_height=False):
                 opens = next(t for t, n in self.titles.items() if n == OPENS_WITH)
                 preset = gr.Dropdown([*self.titles, OWN], value=opens, label="What happens when…", elem_id="preset", scale=5, min_width=270)
-                cache = gr.Radio(["radix", "off"], value="radix", label="Cache", elem_id="cache", scale=0, min_width=112)
+                cache = gr.Radio(["radix", ("hashed", "blocks"), "off"], value="radix", label="Cache", elem_id="cache", scale=0, min_width=170)
                 policy = gr.Radio(["fcfs", "lpm"], value="fcfs", label="Policy", elem_id="policy", scale=0, min_width=112)
                 pages = gr.Number(opening.engine.pages, label="Pool, pages", elem_id="pages", precision=0, scale=0, min_width=90)
                 size = gr.Number(1, label="Page, tokens", elem_id="page-size", precision=0, scale=0, min_width=90)
@@ -105,6 +106,9 @@ class Lab:
         with page.route("Compare", "/compare", show_in_navbar=False):
             gr.Navbar(visible=False)
             ComparePage(self.worker).build()
+        with page.route("Experiments", "/experiments", show_in_navbar=False):
+            gr.Navbar(visible=False)
+            ExperimentsPage(self.worker).build()
         return page
 
     # --- the scenario --------------------------------------------------------------------------
