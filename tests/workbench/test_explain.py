@@ -26,7 +26,9 @@ def test_a_waiting_request_says_why_and_where_it_stands() -> None:
     _, explainer = made(TIGHT, *PAIR)
     answer = explainer.request(7, "R2")
     assert answer.headline == "R2 (big) waits: it needs 10 pages and 2 can be had."
-    assert answer.detail == ["It is first of two in the queue: first come, first served.", "R1 runs now."]
+    spoken_for = "6 pages are free and 0 can be evicted, but 4 of them are promised to what those that run may still produce, or part of what it would reuse."
+    assert answer.detail == ["It is first of two in the queue: first come, first served.", spoken_for, "R1 runs now."]
+    assert explainer.event(7).detail == ["Short by 8 pages.", spoken_for]
     assert explainer.request(7, "R3").headline == "R3 waits: R2 is before it and it needs 10 pages and 2 can be had."
     assert explainer.request(3, "R3").headline == "R3 waits: the next step has not been planned yet."
     assert explainer.request(0, "R3").headline == "R3 has not arrived yet; it does at event 3."
@@ -100,6 +102,17 @@ def test_what_a_run_came_to() -> None:
     assert [row[3] for row in end.table.rows] == ["never seen"] * 3 + ["evicted"] * 3  # type: ignore[union-attr]
     trace, explainer = made({"pages": 4}, {"id": "R1", "tokens": "A9"})
     assert explainer.event(len(trace) - 1).headline == "The run ends: nothing is left to do.", "all were refused"
+
+
+def test_a_step_says_who_was_left_out_and_for_whose_prefill() -> None:
+    requests = [{"id": "R1", "tokens": "A4", "max_new_tokens": 8, "at_step": 0}, {"id": "R2", "tokens": "B12", "max_new_tokens": 2, "at_step": 3}]
+    trace, explainer = made({"chunk": 4}, *requests)
+    chunks = [e for e in trace if isinstance(e, ev.StepPlanned) and e.members == ["R2"] and e.prefills]
+    assert len(chunks) == 3
+    for e in chunks:
+        assert explainer.event(e.seq).detail == ["Stalled: R1 would decode, but the prefill of R2 runs instead."]
+    first = next(e for e in trace if isinstance(e, ev.StepPlanned))
+    assert explainer.event(first.seq).detail == []
 
 
 def test_the_time_to_first_token_is_split() -> None:
