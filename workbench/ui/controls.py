@@ -26,7 +26,7 @@ OWN = "What about my own prefix and questions?"
 EDITED = "What does my own scenario do (as typed or opened)?"
 KNOBS = ("cache", "policy", "eviction", "pages", "page_size")
 # "blocks" alone is a word that Gradio would translate, and complains about.
-CACHES = [("radix", "radix"), ("hashed blocks", "blocks"), ("off", "off")]
+CACHES = [("radix", "radix"), ("hashed", "blocks"), ("off", "off")]
 
 SAVE = """(text) => { const link = document.createElement('a'); link.href = URL.createObjectURL(new Blob([text], { type: 'text/yaml' }));
 const name = /^name: *['"]?([\\w-]+)/m.exec(text); link.download = `${name ? name[1] : 'scenario'}.yaml`; link.click(); URL.revokeObjectURL(link.href); }"""

@@ -15,11 +15,8 @@ from workbench.figures.ttft import pool_fill, ttft_pairs
 from workbench.report import Report
 from workbench.ui import head, text
 from workbench.ui.compare_page import ComparePage
-<<<<<<< HEAD
 from workbench.ui.controls import HANDED, OPENS_WITH, QUIET, Controls, buttons, shown_run
-=======
 from workbench.ui.experiments_page import ExperimentsPage
->>>>>>> main
 from workbench.ui.model_picker import ModelPicker
 from workbench.ui.runs import BusyError, Gate, Run
 from workbench.ui.worker import Worker
@@ -48,16 +45,7 @@ class Lab:
             base = gr.State(None)
             settled = gr.State("")
             with gr.Row(elem_id="controls", equal_height=False):
-<<<<<<< HEAD
                 controls.build_knobs()
-=======
-                opens = next(t for t, n in self.titles.items() if n == OPENS_WITH)
-                preset = gr.Dropdown([*self.titles, OWN], value=opens, label="What happens when…", elem_id="preset", scale=5, min_width=270)
-                cache = gr.Radio(["radix", ("hashed", "blocks"), "off"], value="radix", label="Cache", elem_id="cache", scale=0, min_width=170)
-                policy = gr.Radio(["fcfs", "lpm"], value="fcfs", label="Policy", elem_id="policy", scale=0, min_width=112)
-                pages = gr.Number(opening.engine.pages, label="Pool, pages", elem_id="pages", precision=0, scale=0, min_width=90)
-                size = gr.Number(1, label="Page, tokens", elem_id="page-size", precision=0, scale=0, min_width=90)
->>>>>>> main
                 run = gr.Button("Run", variant="primary", elem_id="run", scale=0, min_width=76)
                 step = gr.Button("Step", elem_id="step", scale=0, min_width=70)
                 stop = gr.Button("Stop", elem_id="stop", interactive=False, scale=0, min_width=70)
