@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import msgspec
 import pytest
@@ -85,6 +86,26 @@ def test_who_came_after_the_queue_was_ordered_has_no_key_yet() -> None:
     assert explainer.request(arrived, "R3").detail[0] == (
         "It is third of three in the queue; longest prefix first: it joined after the queue was last put in order."
     )
+
+
+BURST = [{"id": "R0", "tokens": "A8", "max_new_tokens": 9}, *({"id": f"R{i}", "tokens": t, "at_step": 2} for i, t in enumerate(("B40+C2", "B40+D2"), 1))]
+
+
+@pytest.mark.parametrize(
+    ("engine", "says"),
+    [
+        ({"policy": "lpm", "cache": "off"}, "longest prefix first keeps the queue's own order, because the cache is off, so nobody's prefix is longer."),
+        ({"policy": "lpm", "in_batch": "sort"}, "longest prefix first puts R1 (0 tokens found) before it (behind one that computes the same start)."),
+        ({"policy": "lof"}, "longest output first, up to 1 output token; R1 has the same and stands before it."),
+        ({"policy": "priority"}, "highest priority first, priority 0; R1 has the same and stands before it."),
+    ],
+)
+def test_every_policy_tells_its_key(engine: dict[str, Any], says: str) -> None:
+    trace, explainer = made({"max_running": 1, "pages": 256, **engine}, *BURST)
+    planned = next(e.seq for e in trace if isinstance(e, ev.StepPlanned) and e.waiting == 2)
+    assert explainer.request(planned, "R2").detail[0] == f"It is second of two in the queue: {says}"
+    order = next((e for e in trace if isinstance(e, ev.QueueOrdered)), None)
+    assert order is None or len(explainer.event(order.seq).table.rows) == 2  # type: ignore[union-attr]
 
 
 def test_what_a_run_came_to() -> None:
