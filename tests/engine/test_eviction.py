@@ -171,11 +171,11 @@ def test_what_was_evicted_is_not_found_and_its_page_serves_others() -> None:
 
 def test_an_eviction_ranks_what_went_and_the_runners_up_by_the_policys_key() -> None:
     grove = Grove()
-    for token in (1, 2, 3, 4):
+    for token in (1, 2, 3, 4, 5):
         grove.insert([token, token])
     grove.evicted(3)
     told = next(e for e in grove.trace._open if isinstance(e, ev.Eviction))
-    assert [(r.node, r.key, r.taken, r.age) for r in told.ranking] == [(1, [1], 2, 3), (2, [2], 1, 2), (3, [3], 0, 1), (4, [4], 0, 0)]
+    assert [(r.node, r.key, r.taken, r.age) for r in told.ranking] == [(1, [1], 2, 4), (2, [2], 1, 3), (3, [3], 0, 2), (4, [4], 0, 1)]
 
 
 def test_the_cap_is_kept_after_every_step_and_spares_what_is_locked() -> None:
