@@ -16,7 +16,7 @@ from typing import Any
 from hypothesis import Phase, settings
 
 ROOT = Path(__file__).parents[1]
-SUITE = ["field_notes_a", "field_notes_b", "field_notes_c", "radix", "ground_truth_radix", "eviction", "pins", "scheduler", "admission", "engine", "properties"]
+SUITE = ["field_notes_a", "field_notes_b", "field_notes_c", "field_notes_d", "radix", "ground_truth_radix", "eviction", "pins", "scheduler", "admission", "engine", "properties"]
 MUTATIONS: dict[str, Callable[[], None]] = {}
 
 
