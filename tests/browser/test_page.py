@@ -134,6 +134,7 @@ def test_single_steps_then_the_rest(served: Served, open_page: Callable[..., Any
     choose(page, SCRIPTED)
     page.click("#step")
     page.wait_for_function("document.querySelector('#message').innerText.includes('Step by step')")
+    page.wait_for_selector(".radix-player[data-ended=false]")
     first = int(page.locator(".radix-player").get_attribute("data-events"))
     page.wait_for_selector("#step:not([disabled])")
     page.click("#step")
@@ -195,7 +196,7 @@ def test_without_a_model_the_page_still_opens_on_the_recorded_run(scripted: Serv
 def test_every_preset_is_offered_by_its_question(served: Served, open_page: Callable[..., Any]) -> None:
     page = opened(open_page(), served.url)
     page.click("#preset input")
-    assert page.locator("ul[role=listbox] [role=option]").count() == len(presets.preset_names()) + 1
+    assert page.locator("ul[role=listbox] [role=option]").count() == len(presets.preset_names()) + 2
 
 
 def test_why_is_answered_from_the_trace_and_a_moment_can_be_sent(served: Served, open_page: Callable[..., Any]) -> None:
