@@ -33,6 +33,9 @@ const name = /^name: *['"]?([\\w-]+)/m.exec(text); link.download = `${name ? nam
 TURNED = "(...a) => {{ (globalThis.rwTurned ??= new Set()).add('{knob}'); a[a.length - 1] = JSON.stringify([...globalThis.rwTurned]); return a; }}"
 HANDED = "(...a) => { a[a.length - 1] = JSON.stringify([...(globalThis.rwTurned ?? [])]); return a; }"
 FORGOTTEN = "(...a) => { globalThis.rwTurned = new Set(); return a; }"
+# Whoever pastes is not heard by Gradio's `input`; where the cursor stands tells a hand from a knob that changed the text.
+BY_HAND = """(...a) => { const hand = Boolean(document.activeElement?.closest('#yaml')); if (hand) globalThis.rwTurned = new Set();
+a[a.length - 1] = hand ? 'hand' : ''; return a; }"""
 _INERT = "document.querySelectorAll('#cache, #policy, #eviction, #pages, #page-size, #run, #step').forEach((e) => { e.inert = %s; });"
 CHOOSING = "(...a) => { globalThis.rwTurned = new Set(); %s return a; }" % (_INERT % "true")
 CHOSEN = "() => { %s }" % (_INERT % "false")
@@ -91,8 +94,7 @@ class Controls:
             box.change(self.retold, self.asked, [self.yaml, note], **TYPED)
         for knob, name in zip(self.knobs, KNOBS, strict=True):
             knob.input(self.retold, self.asked, [self.yaml, note], js=TURNED.format(knob=name), **TYPED)
-        self.yaml.input(self.edited, None, [self.preset, self.own_row], js=FORGOTTEN, **QUIET)
-        self.yaml.change(self.retyped, [self.yaml], [note, *self.knobs], **TYPED)
+        self.yaml.change(self.retyped, [self.yaml, self.turned], [self.preset, self.own_row, note, *self.knobs], js=BY_HAND, **TYPED)
         self.upload.upload(self.open_file, [self.upload], [self.preset, self.own_row, self.yaml, note, *self.knobs, *after], js=FORGOTTEN, **QUIET)
         self.save.click(None, [self.yaml], None, js=SAVE, api_visibility="private")
 
@@ -131,17 +133,14 @@ class Controls:
             return gr.skip(), _wrong(error)
         return yaml, self.describe(yaml)
 
-    def retyped(self, yaml: str) -> tuple[Any, ...]:
-        """The text was edited: the knobs follow where it can be read."""
+    def retyped(self, yaml: str, by: str) -> tuple[Any, ...]:
+        """The text has changed: the knobs follow where it can be read; changed by hand, it is somebody's own."""
+        whose = _edited() if by == "hand" else (gr.skip(), gr.skip())
         try:
             engine = self.read(yaml).engine
         except ValueError:
-            return (self.describe(yaml), *[gr.skip()] * len(KNOBS))
-        return self.describe(yaml), *_knobs(engine)
-
-    def edited(self) -> tuple[gr.Dropdown, gr.Row]:
-        """The text is somebody's own from now on."""
-        return gr.Dropdown(value=EDITED), gr.Row(visible=False)
+            return (*whose, self.describe(yaml), *[gr.skip()] * len(KNOBS))
+        return (*whose, self.describe(yaml), *_knobs(engine))
 
     def choose(self, *asked: Any) -> tuple[Any, ...]:
         """Another preset: its own text and knobs, and its recorded run where there is one."""
@@ -174,7 +173,7 @@ class Controls:
         except (ValueError, OSError) as error:
             return (*keep, gr.skip(), text.message(str(error), "error"), *[gr.skip()] * 5)
         said = "Opened the scenario; press Run."
-        return (*self.edited(), yaml, self.describe(yaml), *_knobs(engine), gr.skip(), text.message(said), *buttons("idle"), None)
+        return (*_edited(), yaml, self.describe(yaml), *_knobs(engine), gr.skip(), text.message(said), *buttons("idle"), None)
 
     def _own(self, prefix: str, questions: str, yaml: str) -> str:
         """A prefix and questions of one's own, on the engine that the present text configures."""
@@ -191,6 +190,11 @@ def _name(yaml: str) -> str | None:
         return scenarios.parse_text(yaml).name
     except ValueError:
         return None
+
+
+def _edited() -> tuple[gr.Dropdown, gr.Row]:
+    """The text is somebody's own from now on."""
+    return gr.Dropdown(value=EDITED), gr.Row(visible=False)
 
 
 def _wrong(error: ValueError) -> str:
