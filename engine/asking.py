@@ -70,6 +70,14 @@ def namespace_of(given: Any) -> Namespace | None:
     return None if salt is adapter is content is None else (salt, adapter, content)
 
 
+def check_content(content_at: Any, namespace: Namespace | None, prompt: int) -> None:
+    """Where the content of a namespace begins, in a prompt of so many tokens."""
+    if not _whole(content_at) or not 0 <= content_at < prompt:
+        raise SubmitError(f"content_at: must be a token of the prompt, 0 to {prompt - 1}; got {content_at!r}")
+    if content_at and (namespace is None or namespace[2] is None):
+        raise SubmitError("content_at: says where content begins, and there is none; give content as well")
+
+
 def check_says(says: Any, vocabulary: int) -> None:
     """A puppet's script: token ids, or rankings of them."""
     if says is None:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from engine import events as ev
 from engine.arrivals import Arrivals
-from engine.asking import SubmitError, check_facts, check_ids, check_says, check_times, namespace_of
+from engine.asking import SubmitError, check_content, check_facts, check_ids, check_says, check_times, namespace_of
 from engine.cache import make_cache
 from engine.clock import VirtualClock, WallClock
 from engine.config import ConfigError, EngineConfig, config_from, describe
@@ -26,6 +26,9 @@ from engine.request import Request, SamplingParams, Status
 from engine.scheduler.scheduler import Plan, Scheduler
 from engine.snapshot import Breach, Checker, snapshot
 from engine.totals import Totals
+
+CONTENTS = 2047
+"""Different contents that one engine can tell apart."""
 
 
 class InvariantError(RuntimeError):
@@ -75,6 +78,7 @@ class Engine:
         self.totals = Totals()
         self.scheduler = Scheduler(config, self.pool, self.cache, self.trace, self.totals)
         self.step_number = 1
+        self._contents: dict[str, int] = {}
         self._started = False
         self._arrivals = Arrivals()
         self._aborts: dict[str, int] = {}
@@ -101,6 +105,7 @@ class Engine:
         abort_at_step: int | None = None,
         fail_at_step: int | None = None,
         namespace: ev.Namespace | None = None,
+        content_at: int = 0,
         priority: int = 0,
         store: bool = True,
         pin: int = 0,
@@ -110,8 +115,9 @@ class Engine:
     ) -> str:
         """Ask for a continuation of a text, of token ids or of chat messages; returns the request's id.
 
-        Without `at` (seconds), `at_step` or `after` (another request's id) it arrives now. `params` are
-        SamplingParams fields. Raises SubmitError naming the field that is wrong.
+        Without `at` (seconds), `at_step` or `after` (another request's id) it arrives now. The content of its
+        namespace stands for all of it, or for the tokens from `content_at` on: a picture after a text. `params`
+        are SamplingParams fields. Raises SubmitError naming the field that is wrong.
         """
         name = id if id is not None else self._fresh_id()
         if not isinstance(name, str) or not name or name in self._ids:
@@ -127,9 +133,15 @@ class Engine:
         check_facts(priority, store, label, pin)
         check_says(says, self.executor.vocab_size)
         ids = self._prompt_ids(prompt, messages)
+        check_content(content_at, namespace, len(ids))
+        content, number = None, 0
+        if namespace is not None and content_at:
+            content = namespace[2]
+            namespace = namespace_of((*namespace[:2], None))
+            number = self._content_number(str(content))
         request = Request(
             id=name, prompt=ids, params=sampling, arrived=0.0, index=0, namespace=namespace, priority=priority,
-            store=store, pin=pin, label=label, says=says, fail_at_step=fail_at_step,
+            content=content, content_at=content_at, content_number=number, store=store, pin=pin, label=label, says=says, fail_at_step=fail_at_step,
         )  # fmt: skip
         if sampling.stop and self.tokenizer is None:
             raise SubmitError("stop: needs a tokenizer, and this executor has none")
@@ -144,6 +156,12 @@ class Engine:
         else:
             self._arrivals.add(request, at, at_step, after, think)
         return name
+
+    def _content_number(self, content: str) -> int:
+        number = self._contents.setdefault(content, len(self._contents) + 1)
+        if number > CONTENTS:
+            raise SubmitError(f"content: more than {CONTENTS} different contents in one run")
+        return number
 
     def _foresee(self, request: Request) -> None:
         """Let an eviction policy that looks ahead know of a request that is to come."""
@@ -278,6 +296,7 @@ class Engine:
             ev.RequestArrived, request=request.id, prompt=request.prompt,
             max_new_tokens=request.params.max_new_tokens, arrived=due, namespace=request.namespace,
             priority=request.priority, label=request.label, store=request.store, pin=request.pin,
+            content=request.content, content_at=request.content_at,
         )  # fmt: skip
         refusal = self.scheduler.refusal(request, self.executor.max_positions)
         if refusal:

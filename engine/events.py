@@ -107,6 +107,9 @@ class RequestArrived(Event, tag="request.arrived"):
     """False: it leaves nothing in the cache."""
     pin: int = 0
     """Steps for which its stored prompt is to be held, from its end."""
+    content: str | None = None
+    """What its tokens from `content_at` on stand for, where that is not the whole sequence: that is `namespace`."""
+    content_at: int = 0
 
 
 class RequestRefused(Event, tag="request.refused"):

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from engine.cache.base import WIDTH, pack
+from engine.cache.base import PLAIN, WIDTH, pack
 from engine.config import Asked
 from engine.events import Namespace
 
@@ -62,6 +62,10 @@ class Request:
     store: bool = True
     pin: int = 0
     """Steps for which its stored prompt is held, from its end."""
+    content: str | None = None
+    """What its tokens from `content_at` on stand for; `content_number` is its number in this engine."""
+    content_at: int = 0
+    content_number: int = 0
     label: str | None = None
     says: list[Any] | None = None
     fail_at_step: int | None = None
@@ -101,6 +105,13 @@ class Request:
         n = len(self.prompt)
         return self.prompt[position] if position < n else self.output[position - n]
 
+    def keyed(self, start: int, stop: int) -> list[int]:
+        """Tokens [start, stop) as the cache and the puppet know them: the first one that stands for content says which."""
+        ids = self.tokens[start:stop]
+        if self.content_number and start <= self.content_at < stop:
+            ids[self.content_at - start] |= self.content_number * (PLAIN + 1)
+        return ids
+
     def packed(self, stop: int) -> bytes:
         """Tokens [0, stop) of prompt and output, packed for the cache."""
         return bytes(memoryview(self._all_packed())[: stop * WIDTH])
@@ -111,7 +122,7 @@ class Request:
 
     def _all_packed(self) -> bytearray:
         if len(self._packed) < self.size * WIDTH:
-            self._packed += pack(self.tokens[len(self._packed) // WIDTH :])
+            self._packed += pack(self.keyed(len(self._packed) // WIDTH, self.size))
         return self._packed
 
     def packed_but_last(self) -> bytes:

@@ -64,7 +64,7 @@ def _node(n: Any) -> dict[str, Any]:
     return {
         "parent": n.parent.id,
         "namespace": list(n.ns) if n.ns else None,
-        "run": [n.depth, n.count, fnv1a(n.run)],
+        "run": [n.depth, n.count, fnv1a(pack(n.tokens()))],
         "pages": list(n.pages),
         "locks": n.locks,
         "hits": n.hits,

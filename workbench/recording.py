@@ -30,7 +30,8 @@ def as_scenario(trace: ev.Trace, overrides: dict[str, Any] | None = None) -> Sce
         requests.append(
             {
                 "id": event.request, "label": event.label, "at_step": event.step, "tokens": event.prompt,
-                "max_new_tokens": event.max_new_tokens, "salt": salt, "adapter": adapter, "content": content,
+                "max_new_tokens": event.max_new_tokens, "salt": salt, "adapter": adapter,
+                "content": content if event.content is None else event.content, "content_at": event.content_at,
                 "says": list(said), "store": event.store, "pin": event.pin, "priority": event.priority,
                 "stop_token_ids": [stop] if isinstance(stop, int) else [],
                 "abort_at_step": aborted.get(event.request), "fail_at_step": failed.get(event.request),

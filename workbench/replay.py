@@ -37,6 +37,8 @@ class RequestState:
     arrived: float
     namespace: ev.Namespace | None = None
     priority: int = 0
+    content: str | None = None
+    content_at: int = 0
     label: str | None = None
     status: str = "waiting"
     cached: int | None = None
@@ -243,8 +245,9 @@ def _run_started(s: State, e: ev.RunStarted) -> None:
 
 def _arrived(s: State, e: ev.RequestArrived) -> None:
     s.requests[e.request] = RequestState(
-        e.request, e.prompt, e.max_new_tokens, e.arrived, namespace=e.namespace, priority=e.priority, label=e.label
-    )
+        e.request, e.prompt, e.max_new_tokens, e.arrived, namespace=e.namespace, priority=e.priority,
+        content=e.content, content_at=e.content_at, label=e.label,
+    )  # fmt: skip
     s.queue.append(e.request)
     s.totals["arrived"] += 1
 

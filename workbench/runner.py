@@ -80,7 +80,7 @@ def submit(engine: Engine, request: RequestSpec, seed: int, logprobs: int | None
         prompt, messages=request.messages, id=request.id,
         at=request.at, at_step=request.at_step, after=request.after, think=request.think,
         abort_at_step=request.abort_at_step, fail_at_step=request.fail_at_step,
-        namespace=request.namespace, priority=request.priority, store=request.store, pin=request.pin,
+        namespace=request.namespace, content_at=request.content_at, priority=request.priority, store=request.store, pin=request.pin,
         label=request.label, says=request.says, max_new_tokens=request.max_new_tokens,
         ignore_eos=request.ignore_eos, temperature=request.temperature, top_p=request.top_p,
         top_k=request.top_k, seed=fixed, stop=tuple(request.stop), stop_token_ids=tuple(request.stop_token_ids), logprobs=logprobs,

@@ -62,6 +62,7 @@ class RequestSpec(Asked):
     salt: str | None = None
     adapter: str | None = None
     content: str | None = None
+    content_at: int = Field(0, ge=0, description="the first token that stands for `content`; 0: all of them do")
     priority: int = 0
     store: bool = True
     pin: int = Field(0, ge=0, description="steps to hold its stored prompt, from its end")

@@ -15,6 +15,9 @@ from engine.events import Namespace, Ranked
 
 WIDTH = 4
 """Bytes a packed token takes."""
+PLAIN = (1 << 20) - 1
+"""A token id's own bits. Above them a packed token may carry what it stands for: the same placeholder with other
+content is another token to the cache."""
 
 
 def pack(tokens: Sequence[int]) -> bytes:
@@ -32,6 +35,11 @@ def unpack(data: bytes) -> list[int]:
     if array("i", [1]).tobytes()[0] != 1:
         ids.byteswap()
     return list(ids)
+
+
+def plain(data: bytes) -> list[int]:
+    """The ids that were packed, without what they stand for."""
+    return [i & PLAIN for i in unpack(data)]
 
 
 @dataclass(slots=True)

@@ -30,7 +30,7 @@ from engine.cache.base import (
     Match,
     Pinned,
     Stop,
-    unpack,
+    plain,
 )  # fmt: skip
 from engine.cache.node import common
 from engine.cache.pins import Pins
@@ -79,7 +79,7 @@ class Block:
 
     def tokens(self) -> list[int]:
         """Its token ids."""
-        return unpack(self.run)
+        return plain(self.run)
 
 
 class BlockCache:
@@ -184,8 +184,8 @@ class BlockCache:
         raw = (at + extra) // WIDTH
         if at + extra == len(tokens):
             return Stop("last token", raw, near.id, extra // WIDTH)
-        wanted = unpack(tokens[at + extra : at + extra + WIDTH])[0]
-        stored = unpack(near.run[extra : extra + WIDTH])[0]
+        wanted = plain(tokens[at + extra : at + extra + WIDTH])[0]
+        stored = plain(near.run[extra : extra + WIDTH])[0]
         if extra:
             return Stop("page", raw, near.id, extra // WIDTH, stored, wanted)
         return Stop("no child", raw, last.id or None, last.count, stored, wanted)

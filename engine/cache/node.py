@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.cache.base import WIDTH, unpack
+from engine.cache.base import WIDTH, plain
 from engine.events import Namespace
 
 
@@ -41,7 +41,7 @@ class Node:
 
     def tokens(self) -> list[int]:
         """Its token ids."""
-        return unpack(self.run)
+        return plain(self.run)
 
 
 def common(edge: bytes, data: bytes, at: int, end: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.cache.base import WIDTH, Stop, unpack
+from engine.cache.base import WIDTH, Stop, plain
 from engine.cache.node import Node, common
 from engine.events import Namespace
 
@@ -31,8 +31,8 @@ def stop(
     offset += extra // WIDTH
     if at + extra == len(tokens):
         return Stop("last token", raw, node.id, offset)
-    wanted = unpack(tokens[at + extra : at + extra + WIDTH])[0]
-    stored = unpack(rest[extra : extra + WIDTH])[0] if extra < len(rest) else None
+    wanted = plain(tokens[at + extra : at + extra + WIDTH])[0]
+    stored = plain(rest[extra : extra + WIDTH])[0] if extra < len(rest) else None
     if extra:
         return Stop("page", raw, node.id, offset, stored, wanted)
     if whole:

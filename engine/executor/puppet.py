@@ -40,17 +40,17 @@ class Chain:
         self.hashes: Hashes = np.empty(0, np.uint64)
         self.ids: npt.NDArray[np.int64] = np.empty(0, np.int64)
 
-    def extend(self, ids: Sequence[int]) -> None:
-        """Append ids."""
+    def extend(self, ids: Sequence[int], keyed: Sequence[int]) -> None:
+        """Append ids; `keyed` are the same with what they stand for, and that is hashed."""
         if not ids:
             return
-        new = np.asarray(ids, np.int64)
+        new = np.asarray(keyed, np.int64)
         start = len(self.ids)
         powers = np.power(_BASE, np.arange(start + 1, start + len(new) + 1, dtype=np.uint64))
         terms = (new.astype(np.uint64) + np.uint64(1)) * powers
         before = self.hashes[-1] if start else self._seed
         self.hashes = np.concatenate([self.hashes, before + np.cumsum(terms, dtype=np.uint64)])
-        self.ids = np.concatenate([self.ids, new])
+        self.ids = np.concatenate([self.ids, np.asarray(ids, np.int64)])
 
 
 class PuppetExecutor:
@@ -94,7 +94,8 @@ class PuppetExecutor:
         chain = self._chains.setdefault(row.request.id, Chain(row.request.namespace))
         size = row.start + len(row.tokens)
         if len(chain.ids) < size:
-            chain.extend(row.request.tokens[len(chain.ids) : size])
+            known = len(chain.ids)
+            chain.extend(row.request.tokens[known:size], row.request.keyed(known, size))
         slots = self._slots(row, row.start, size)
         self._ids[slots] = row.tokens
         self._positions[slots] = np.arange(row.start, size)

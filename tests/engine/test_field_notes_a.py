@@ -172,6 +172,29 @@ def test_a17_the_same_tokens_in_other_namespaces_share_nothing(cache: str) -> No
 
 
 @each_cache
+def test_a18_pictures_that_share_their_placeholders_share_only_what_lies_before_them(cache: str) -> None:
+    lab = Lab(pages=64, cache=cache)
+    for name, content in (("R1", "k1"), ("R2", "k2"), ("R3", "k1")):
+        lab.serve(name, "A4+I3+B2", 2, namespace=(None, None, content), content_at=4)
+    assert [lab.hit(r) for r in ("R1", "R2", "R3")] == [0, 4, 8]
+    assert lab.out("R1") == lab.out("R3") != lab.out("R2")
+    parted = lab.events(ev.RequestMatched, "R2")[0]
+    assert parted.raw_length == 4 and parted.wanted == ids("I3")[0]
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 4])
+def test_a18_with_pages_too_and_beside_a_prompt_without_a_picture(page_size: int) -> None:
+    lab = Lab(pages=64 // page_size, page_size=page_size)
+    asked = {"plain": {}, "k1": {"namespace": (None, None, "k1"), "content_at": 4}, "salted": {"namespace": ("s", None, "k1"), "content_at": 4}}
+    for name, more in asked.items():
+        lab.serve(name, "A4+I3+B9", 2, **more)
+        lab.serve(f"{name} again", "A4+I3+B9", 2, **more)
+    assert [lab.hit(name) for name in asked] == [0, 4, 0]
+    assert [lab.hit(f"{name} again") for name in asked] == [15 // page_size * page_size] * 3
+    assert len({tuple(lab.out(name)) for name in asked}) == 3
+
+
+@each_cache
 def test_a19_with_room_for_two_prompts_the_first_is_still_there_after_the_second(cache: str) -> None:
     lab = Lab(cache=cache, pages=64)
     for name, prompt in (("R1", "A12"), ("R2", "B12"), ("R3", "A12")):

@@ -56,6 +56,16 @@ def test_f13_other_space() -> None:
     )
 
 
+def test_a18_the_same_placeholder_with_other_content() -> None:
+    asked = {"tokens": "A4+I3+B2", "content_at": 4}
+    answer = at_end({}, {"id": "R1", "content": "k1", **asked}, {"id": "R2", "content": "k2", **asked})
+    assert answer.reason == "parted"
+    assert answer.headline == (
+        "R2 reused 4 of its 9 prompt tokens: it parts from R1 after 4 tokens, where the same token, 8448, stands for other content "
+        "(k1 there, k2 here)."
+    )
+
+
 def test_f13_bypass() -> None:
     answer = at_end({"cache": "off"}, {"id": "R1", "tokens": "A8"}, {"id": "R2", "tokens": "A8"})
     assert answer.reason == "off"

@@ -66,6 +66,8 @@ class Index:
         self._storing: tuple[str, int, int] | None = None
         """A run that is being stored node by node, not yet remembered: request, start, stop."""
         self._seen = Remembered()
+        self._contents: dict[str, int] = {}
+        """What tokens stand for -> its number."""
 
     def see(self, event: ev.Event, before: State) -> None:
         """Take in the next event."""
@@ -75,6 +77,13 @@ class Index:
         handler = _HANDLERS.get(type(event))
         if handler is not None:
             handler(self, event, before)
+
+    def packed(self, s: State, request: str, stop: int) -> bytes:
+        """Tokens [0, stop) of a request, packed; the first that stands for content says which."""
+        r, ids = s.requests[request], s.sequence(request, 0, stop)
+        if r.content is not None and r.content_at < stop:
+            ids[r.content_at] += self._contents.setdefault(r.content, len(self._contents) + 1) << 20
+        return pack(ids)
 
     def last(self, request: str, kind: type[ev.Event], seq: int) -> int | None:
         """The last event of a kind about a request, at or before `seq`."""
@@ -123,7 +132,7 @@ class Index:
         self._remember(s)
         r = s.requests[e.request]
         size = len(r.prompt) + len(r.output)
-        tokens = pack(s.sequence(e.request, 0, size)[:-1])
+        tokens = self.packed(s, e.request, size - 1)
         stored, seen = self._stored[r.namespace], self._seen.find(tokens)
         found = stored.find(tokens)
         past = Past(found[-1][2] if found else 0, stored.gone(tokens, e.length))
@@ -145,7 +154,7 @@ class Index:
 
     def _computed(self, request: str, s: State) -> None:
         r = s.requests[request]
-        self._seen.mark(pack(s.sequence(request, 0, len(r.prompt) + len(r.output))), writer=request)
+        self._seen.mark(self.packed(s, request, len(r.prompt) + len(r.output)), writer=request)
 
     def _stored_run(self, e: ev.NodeCreated | ev.NodeGrown, s: State) -> None:
         self.nodes[e.node].append(e.seq)
@@ -162,7 +171,7 @@ class Index:
         """Remember the run that was being stored."""
         if self._storing is not None:
             request, start, stop = self._storing
-            self._stored[s.requests[request].namespace].mark(pack(s.sequence(request, 0, stop)), start, writer=request)
+            self._stored[s.requests[request].namespace].mark(self.packed(s, request, stop), start, writer=request)
             self._storing = None
 
     def _split(self, e: ev.NodeSplit, s: State) -> None:
@@ -201,7 +210,7 @@ class Index:
         """The last `tokens` tokens of a node can no longer be found."""
         node = s.nodes[id]
         stop = node.depth + node.count
-        path = pack(s.sequence(node.pieces[-1][0], 0, stop))
+        path = self.packed(s, node.pieces[-1][0], stop)
         self._stored[node.namespace].mark(path, stop - tokens, gone=(seq, id))
 
     def _named(self, e: ev.NodeDemoted | ev.NodeRestored | ev.NodePinned, s: State) -> None:

@@ -15,8 +15,19 @@ from workbench.explain.index import Past
 from workbench.explain.moment import Moment, to_event, to_node, to_request, unique
 from workbench.explain.parting import side_by_side, stored_by
 from workbench.explain.remembered import Gone, shared
-from workbench.explain.words import capital, count, listed, namespace, node_name, number, request_name, span, two_tokens
-from workbench.replay import State, pack
+from workbench.explain.words import (
+    capital,
+    count,
+    listed,
+    namespace,
+    node_name,
+    number,
+    request_name,
+    span,
+    token,
+    two_tokens,
+)
+from workbench.replay import State
 
 REASONS = {
     "off": "the cache is off",
@@ -98,7 +109,8 @@ def _other(look: _Lookup) -> bool:
 def _known_to(look: _Lookup, other: str) -> int:
     """Tokens that two requests begin with alike."""
     state = look.state
-    mine, theirs = (pack(state.sequence(r, 0, len(state.requests[r].prompt) + len(state.requests[r].output))) for r in (look.m.request, other))
+    packed = look.moment.index.packed
+    mine, theirs = (packed(state, r, len(state.requests[r].prompt) + len(state.requests[r].output)) for r in (look.m.request, other))
     return shared(mine, theirs)
 
 
@@ -204,8 +216,16 @@ def _inside(look: _Lookup) -> Reason:
     stored, wanted = two_tokens(m.stored, m.wanted, look.moment.texts)
     rows = look.against(other, m.raw_length)
     detail = [_reencoded(rows[0])] if rows and rows[0].same_text else []
+    if stored == wanted:
+        text = f"it parts from {look.name(other)} after {count(m.raw_length, 'token')}, where the same token, {token(m.wanted, look.moment.texts)}, stands for other content{_contents(look, other)}"
+        return Reason(code="parted", text=text, rows=rows, links=_where(look, other))
     text = f"it parts from {look.name(other)} after {count(m.raw_length, 'token')}, where {other} has {stored} and {m.request} has {wanted}"
     return Reason(code="parted", text=text, detail=detail, rows=rows, links=_where(look, other))
+
+
+def _contents(look: _Lookup, other: str) -> str:
+    mine, theirs = look.request.content, look.state.requests[other].content
+    return f" ({theirs} there, {mine} here)" if mine is not None and theirs is not None else ""
 
 
 def _reencoded(rows: Parting) -> str:

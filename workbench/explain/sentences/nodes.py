@@ -6,7 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from engine import events as ev
-from workbench.explain.words import Texts, capital, count, eviction_name, namespace, node_name, number, request_name, seconds
+from workbench.explain.words import (
+    Texts,
+    capital,
+    count,
+    eviction_name,
+    namespace,
+    node_name,
+    number,
+    request_name,
+    seconds,
+)
 from workbench.replay import State
 
 
