@@ -153,8 +153,9 @@ class Bench:
             """A run that notes when its events came and what each step took, and keeps pace where it is asked to."""
 
             def sink(self, batch: list[Any]) -> None:
+                now = time.perf_counter()  # before the server's thread may have been woken
                 super().sink(batch)
-                known.append((len(self.lines), time.perf_counter()))
+                known.append((len(self.lines), now))
 
             def halted(self) -> bool:
                 steps.append(time.perf_counter() - resumed[-1] if resumed else 0.0)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.browser.conftest import SIZES
 from tests.browser.serving import SCRIPTED, Served, choose, opened, run
 from workbench import presets
 
@@ -94,10 +95,9 @@ def test_stop_ends_a_run_and_the_next_one_is_served(served: Served, open_page: C
     assert "Done" in page.inner_text("#message")
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("size", ["desktop", "phone"])
-def test_nothing_scrolls_sideways(served: Served, open_page: Callable[..., Any], size: str, dark: bool) -> None:
-    page = opened(open_page(size, dark), served.url)
+@pytest.mark.parametrize("size", SIZES)
+def test_nothing_scrolls_sideways(served: Served, open_page: Callable[..., Any], size: str) -> None:
+    page = opened(open_page(size), served.url)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
@@ -147,29 +147,26 @@ def test_single_steps_then_the_rest(served: Served, open_page: Callable[..., Any
 HOSTILE = '<img src=x onerror="window.evil=1">'
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "says"),
-    [
-        ("a.jsonl", b"not json\n", "line 1"),
-        ("b.jsonl", b'{"schema_version":99}\n', "schema_version is 99"),
-        ("c.jsonl", b"", "empty"),
-        ("d.jsonl", b'{"schema_version":1}\n{"kind":"run.started","seq":0,"t":0.0,"step":1,"pages":4,"page_', "line 2"),
-        ("e.yaml", b"engine: [", "YAML"),
-        ("f.yaml", b"requests: []", "requests"),
-        ("g.yaml", HOSTILE.encode() + b": 1", "unknown key"),
-    ],
-)  # fmt: skip
-def test_bad_uploads_get_a_clear_message_and_do_no_harm(
-    served: Served, open_page: Callable[..., Any], tmp_path: Any, name: str, content: bytes, says: str
-) -> None:
+BAD = [
+    ("a.jsonl", b"not json\n", "line 1"),
+    ("b.jsonl", b'{"schema_version":99}\n', "schema_version is 99"),
+    ("c.jsonl", b"", "empty"),
+    ("d.jsonl", b'{"schema_version":1}\n{"kind":"run.started","seq":0,"t":0.0,"step":1,"pages":4,"page_', "line 2"),
+    ("e.yaml", b"engine: [", "YAML"),
+    ("f.yaml", b"requests: []", "requests"),
+    ("g.yaml", HOSTILE.encode() + b": 1", "unknown key"),
+]
+
+
+def test_bad_uploads_get_a_clear_message_and_do_no_harm(served: Served, open_page: Callable[..., Any], tmp_path: Any) -> None:
     page = opened(open_page(), served.url)
-    path = tmp_path / name
-    path.write_bytes(content)
     page.click("#folded > button")
-    page.set_input_files("#folded input[type=file]", str(path))
-    page.wait_for_selector("#message[data-kind=error]")
-    assert says in page.inner_text("#message")
-    assert page.evaluate("window.evil") is None
+    for name, content, says in BAD:
+        path = tmp_path / name
+        path.write_bytes(content)
+        page.set_input_files("#folded input[type=file]", str(path))
+        page.wait_for_selector(f"#message[data-kind=error] >> text={says}")
+        assert page.evaluate("window.evil") is None
     choose(page, SCRIPTED)
     run(page)
 

@@ -147,7 +147,10 @@ def cases(draw: Any, page_size: int) -> Case:
             request["says"] = draw(st.lists(st.integers(0, 9), max_size=6))
         elif trouble == 12:
             request["store"] = False
-        elif trouble >= 10:
+        elif trouble == 11:
+            request["namespace"] = (None, None, draw(st.sampled_from(["k1", "k2"])))
+            request["content_at"] = draw(st.integers(0, len(request["prompt"]) - 1))
+        elif trouble == 10:
             request["namespace"] = (draw(st.sampled_from(["s", "t"])), None, None)
         elif trouble >= 8:
             request["pin"] = draw(st.integers(1, 40))

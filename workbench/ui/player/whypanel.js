@@ -31,12 +31,14 @@
     setAsk(fn) {
       this.ask = fn;
       this.key = "";
+      /** The run that the answer shown is about; until there is one, the player's own sentence stands. */
+      this.answered = null;
     }
 
     draw(state) {
       const { trace, selection } = this.player;
       if (this.ask && state.seq >= 0) this.wonder(state.seq, selection);
-      if (!this.ask || state.seq < 0 || !this.line.textContent) this.own(state);
+      if (!this.ask || state.seq < 0 || this.answered !== this.player.run) this.own(state);
       const about = !this.ask || !selection ? "" : `${selection.node ? `node #${selection.node}` : selection.request} · `;
       this.panel.note.textContent = state.seq < 0 ? "" : `${about}event ${RP.number(state.seq)}, ${trace.kindOf(state.seq)}`;
       this.rest();
@@ -96,6 +98,7 @@
     }
 
     show({ headline, detail = [], rows = [], table = null, links = [] }) {
+      this.answered = this.player.run;
       this.line.textContent = headline;
       this.more.replaceChildren(
         ...detail.map((text) => RP.el("p", { text })),
