@@ -278,6 +278,7 @@ class Engine:
             ev.RequestArrived, request=request.id, prompt=request.prompt,
             max_new_tokens=request.params.max_new_tokens, arrived=due, namespace=request.namespace,
             priority=request.priority, label=request.label, store=request.store, pin=request.pin,
+            note=self.tokenizer.remark(request.prompt) if self.tokenizer is not None else None,
         )  # fmt: skip
         refusal = self.scheduler.refusal(request, self.executor.max_positions)
         if refusal:

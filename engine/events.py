@@ -107,6 +107,8 @@ class RequestArrived(Event, tag="request.arrived"):
     """False: it leaves nothing in the cache."""
     pin: int = 0
     """Steps for which its stored prompt is to be held, from its end."""
+    note: str | None = None
+    """What looks wrong with its prompt, which is served all the same."""
 
 
 class RequestRefused(Event, tag="request.refused"):

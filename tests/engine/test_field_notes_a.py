@@ -160,6 +160,29 @@ def test_a17_the_same_tokens_in_other_namespaces_share_nothing() -> None:
     assert len({tuple(lab.out(f"R{i}")) for i in range(4)}) == 4
 
 
+@pytest.mark.parametrize("kind", ["radix", "blocks"])
+def test_a18_other_pictures_behind_the_same_placeholders_share_nothing(kind: str) -> None:
+    """`content` is a namespace, and a namespace is a whole sequence's: hits 0, 0, all but the last.
+
+    The trial wants 4 for the second, the head before the picture. No request says where its placeholders
+    begin, so nothing can be shared before them; what is found is never another picture's.
+    """
+    lab = Lab(pages=64, cache=kind)
+    for name, key in (("R1", "k1"), ("R2", "k2"), ("R3", "k1")):
+        lab.serve(name, "A4+P3+B2", namespace=(None, None, key))
+    assert [lab.hit(r) for r in ("R1", "R2", "R3")] == [0, 0, 8]
+    assert lab.out("R1") == lab.out("R3") != lab.out("R2")
+
+
+@pytest.mark.parametrize("kind", ["radix", "blocks"])
+def test_a18_pictures_with_ids_of_their_own_share_the_head_before_them(kind: str) -> None:
+    """Where each picture's placeholders are ids made from its key, the tree itself tells them apart: 0, 4, 8."""
+    lab = Lab(pages=64, cache=kind)
+    for name, picture in (("R1", "Pa3"), ("R2", "Pb3"), ("R3", "Pa3")):
+        lab.serve(name, f"A4+{picture}+B2")
+    assert [lab.hit(r) for r in ("R1", "R2", "R3")] == [0, 4, 8]
+
+
 def test_a19_with_room_for_two_prompts_the_first_is_still_there_after_the_second() -> None:
     lab = Lab(pages=64)
     for name, prompt in (("R1", "A12"), ("R2", "B12"), ("R3", "A12")):

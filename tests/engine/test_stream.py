@@ -23,6 +23,9 @@ class Letters:
     def chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
         return self.encode("".join(f"{m['role'][0]}:{m['content']}\n" for m in messages) + "a:")
 
+    def remark(self, ids: Sequence[int]) -> None:
+        return None
+
     def detokenizer(self, stop: Sequence[str] = ()) -> Speaker:
         return Speaker(stop)
 
