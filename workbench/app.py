@@ -16,7 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from workbench.export import to_html
-from workbench.ui import theme
+from workbench.ui import head, theme
 from workbench.ui.lab import Lab
 from workbench.ui.routes import add_routes
 from workbench.ui.runs import Runs
@@ -33,6 +33,7 @@ def build(worker: Worker) -> FastAPI:
     """The ASGI app around one worker (started by the caller)."""
     app = FastAPI(openapi_url=None)
     add_routes(app, worker, to_html)
+    head.add_mark(app, worker)
     page = Lab(worker).build()
     page.state_session_capacity = SESSIONS
     # Gradio warns that it turns server-side rendering off, which is what is asked for.

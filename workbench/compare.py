@@ -7,6 +7,7 @@ an unmeasured warm-up runs first. TTFTs are paired by request.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -153,7 +154,7 @@ def warm_up_of(scenario: Scenario) -> Scenario:
 
 
 def _median(values: list[float]) -> float | None:
-    return sorted(values)[(len(values) - 1) // 2] if values else None
+    return median(values) if values else None
 
 
 def paired(ids: Sequence[str], arms: list[list[Report]]) -> list[Paired]:
@@ -203,29 +204,30 @@ def _gap(events: list[ev.Event], request: str, position: int) -> float | None:
     return None
 
 
-DECISIONS = (ev.RequestAdmitted, ev.RequestPassedOver, ev.RequestRetracted, ev.Eviction, ev.StepPlanned)
+DECISIONS = ((ev.RequestAdmitted, ev.RequestRetracted, ev.Eviction), (ev.StepPlanned,))
+"""What arms are compared by: who was admitted, sent back, evicted; only where that agrees, by each step's plan."""
 
 
 def first_decision(traces: list[list[ev.Event]]) -> FirstDecision | None:
-    """The first decision at which the arms part: who was admitted with what, evicted, planned."""
-    decisions = [[e for e in events if isinstance(e, DECISIONS)] for events in traces]
-    for i in range(max(map(len, decisions), default=0)):
-        at = [d[i] if i < len(d) else None for d in decisions]
-        if len({_what(e) for e in at}) > 1:
-            return FirstDecision(seq=[e.seq if e else None for e in at], why=" against ".join(_what(e) for e in at))
+    """The first decision at which the arms part."""
+    for kinds in DECISIONS:
+        decisions = [[e for e in events if isinstance(e, kinds)] for events in traces]
+        for i in range(max(map(len, decisions), default=0)):
+            at = [d[i] if i < len(d) else None for d in decisions]
+            if len({_what(e) for e in at}) > 1:
+                return FirstDecision(seq=[e.seq if e else None for e in at], why=", against: ".join(_what(e) for e in at))
     return None
 
 
 def _what(event: ev.Event | None) -> str:
     match event:
         case ev.RequestAdmitted():
-            return f"{event.request} admitted with {event.length} tokens found and {event.cached} cached"
-        case ev.RequestPassedOver():
-            return f"{event.request} passed over for {event.limit}"
+            again = "" if event.first else " again"
+            return f"{event.request} is admitted{again} with {event.length} tokens from the cache"
         case ev.RequestRetracted():
-            return f"{event.request} retracted"
+            return f"{event.request} is retracted"
         case ev.Eviction():
-            return f"{event.freed} pages evicted"
+            return f"{event.freed} pages are evicted"
         case ev.StepPlanned():
             return f"a {event.mode} step of {sum(event.tokens)} tokens for {', '.join(event.members[:4])}"
     return "nothing more"

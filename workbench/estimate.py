@@ -40,7 +40,7 @@ def measure(loaded: Any) -> Rates:
     for _ in range(2):
         config = EngineConfig(executor="model", pages=PREFILL + DECODES + 8)
         engine = Engine(config=config, loaded=loaded)
-        engine.submit([17 + i % 1000 for i in range(PREFILL)], max_new_tokens=DECODES, ignore_eos=True)
+        engine.submit([(17 + i) % min(loaded.vocab_size, 1000) for i in range(PREFILL)], max_new_tokens=DECODES, ignore_eos=True)
         for _step in engine.run():
             pass
         steps = [e for e in engine.trace if isinstance(e, ev.StepFinished)]

@@ -187,7 +187,7 @@ def test_an_uploaded_trace_is_shown(served: Served, open_page: Callable[..., Any
 def test_without_a_model_the_page_still_opens_on_the_recorded_run(scripted: Served, open_page: Callable[..., Any]) -> None:
     page = opened(open_page(), scripted.url)
     page.wait_for_selector("#model-chip[data-status=failed]", timeout=60_000)
-    page.wait_for_function("document.querySelector('#message').innerText.includes('could not be loaded')")
+    page.wait_for_function("document.querySelector('#model-failure')?.innerText.includes('could not be loaded')")
     choose(page, SCRIPTED)
     run(page)
 

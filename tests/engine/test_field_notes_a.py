@@ -11,19 +11,23 @@ from tests.engine.lab import Lab, ids, outputs_of
 
 HITS = {4: 4, 1: 7}
 
+each_cache = pytest.mark.parametrize("cache", ["radix", "blocks"])
 
+
+@each_cache
 @pytest.mark.parametrize("page_size", HITS)
-def test_a1_a_fully_cached_prompt_still_runs_its_last_token(page_size: int) -> None:
-    lab = Lab(pages=32 // page_size, page_size=page_size)
+def test_a1_a_fully_cached_prompt_still_runs_its_last_token(page_size: int, cache: str) -> None:
+    lab = Lab(cache=cache, pages=32 // page_size, page_size=page_size)
     first = lab.serve("R1", "A8")
     assert lab.serve("R2", "A8") == first
     assert (lab.hit("R2"), lab.new("R2")) == (HITS[page_size], 8 - HITS[page_size])
     assert Lab(pages=32, cache="off").serve("R2", "A8") == first
 
 
+@each_cache
 @pytest.mark.parametrize("page_size", HITS)
-def test_a2_running_the_last_token_again_leaves_the_chain_whole(page_size: int) -> None:
-    lab = Lab(pages=32 // page_size, page_size=page_size)
+def test_a2_running_the_last_token_again_leaves_the_chain_whole(page_size: int, cache: str) -> None:
+    lab = Lab(cache=cache, pages=32 // page_size, page_size=page_size)
     lab.serve("R1", "A8")
     lab.serve("R2", "A8")
     lab.serve("R3", "A8+C4")
@@ -32,9 +36,10 @@ def test_a2_running_the_last_token_again_leaves_the_chain_whole(page_size: int) 
     assert lab.found("A8+C4") == 12
 
 
-def test_a3_a_match_that_ends_on_a_page_edge_holds_under_contention() -> None:
+@each_cache
+def test_a3_a_match_that_ends_on_a_page_edge_holds_under_contention(cache: str) -> None:
     later = [(f"R{i}", f"A4+X{c}3", 6) for i, c in enumerate("abcdef", 2)]
-    lab = Lab(pages=24, page_size=4)
+    lab = Lab(cache=cache, pages=24, page_size=4)
     lab.serve("R1", "A4")
     for asked in later:
         lab.ask(*asked)
@@ -44,10 +49,11 @@ def test_a3_a_match_that_ends_on_a_page_edge_holds_under_contention() -> None:
     assert lab.outputs == alone and all(len(lab.out(r)) == 6 for r, *_ in later)
 
 
+@each_cache
 @pytest.mark.parametrize("page_size", [1, 4])
-def test_a4_requests_admitted_together_all_start_after_the_adopted_prefix(page_size: int) -> None:
+def test_a4_requests_admitted_together_all_start_after_the_adopted_prefix(page_size: int, cache: str) -> None:
     asked = [("R1", "A8+B1", 1), ("R2", "A8+C2", 3), ("R3", "A8+D2", 3)]
-    lab = Lab(pages=64 // page_size, page_size=page_size)
+    lab = Lab(cache=cache, pages=64 // page_size, page_size=page_size)
     lab.serve(*asked[0])
     lab.ask(*asked[1])
     lab.ask(*asked[2])
@@ -70,9 +76,10 @@ def test_a5_every_row_of_a_batch_reads_its_own_slots() -> None:
     assert batch.outputs == alone
 
 
+@each_cache
 @pytest.mark.parametrize("page_size", [1, 4])
-def test_a6_a_requests_slots_need_not_be_consecutive(page_size: int) -> None:
-    lab = Lab(pages=12, page_size=page_size)
+def test_a6_a_requests_slots_need_not_be_consecutive(page_size: int, cache: str) -> None:
+    lab = Lab(cache=cache, pages=12, page_size=page_size)
     for name, prompt in (("A", "A{n}"), ("B", "B{n}"), ("C", "C{n}"), ("A again", "A{n}")):
         lab.serve(name, prompt.format(n=4 * page_size))
     lab.ask("R", f"D{7 * page_size}", 3)
@@ -80,12 +87,13 @@ def test_a6_a_requests_slots_need_not_be_consecutive(page_size: int) -> None:
     pages = lab.live("R").pages
     assert any(b != a + 1 for a, b in pairwise(pages)), pages
     lab.run()
-    assert lab.out("R") == Lab(pages=12, page_size=page_size).serve("R", f"D{7 * page_size}", 3)
+    assert lab.out("R") == Lab(cache=cache, pages=12, page_size=page_size).serve("R", f"D{7 * page_size}", 3)
 
 
-def test_a7_a_resumed_request_plans_its_length_less_what_is_found_now() -> None:
+@each_cache
+def test_a7_a_resumed_request_plans_its_length_less_what_is_found_now(cache: str) -> None:
     asked = [("R1", "A8", 12), ("R2", "B8", 12)]
-    lab = Lab(pages=6, page_size=4, reserve_start=0.0, reserve_min=0.0)
+    lab = Lab(cache=cache, pages=6, page_size=4, reserve_start=0.0, reserve_min=0.0)
     for one in asked:
         lab.ask(*one)
     lab.run()
@@ -99,11 +107,12 @@ def test_a7_a_resumed_request_plans_its_length_less_what_is_found_now() -> None:
     assert lab.outputs == outputs_of(asked, pages=60, page_size=4)
 
 
+@each_cache
 @pytest.mark.parametrize("page_size", [1, 4])
 @pytest.mark.parametrize("off_page_edge", [-1, 0, 1])
 @pytest.mark.parametrize("store", [True, False])
-def test_a8_no_token_is_lost_or_repeated_over_a_retraction(page_size: int, off_page_edge: int, store: bool) -> None:
-    lab = Lab(pages=64, page_size=page_size)
+def test_a8_no_token_is_lost_or_repeated_over_a_retraction(page_size: int, off_page_edge: int, store: bool, cache: str) -> None:
+    lab = Lab(cache=cache, pages=64, page_size=page_size)
     lab.ask("R", "A6", 12, store=store)
     while not lab.engine.scheduler.running or lab.live("R").kv != 12 + off_page_edge:
         lab.step()
@@ -111,7 +120,7 @@ def test_a8_no_token_is_lost_or_repeated_over_a_retraction(page_size: int, off_p
     lab.engine.scheduler._retract(lab.live("R"))
     assert lab.live("R").pages == [] and len(lab.live("R").output) == produced
     lab.run()
-    assert lab.out("R") == lab.request("R").output == Lab(pages=64).serve("R", "A6", 12)
+    assert lab.out("R") == lab.request("R").output == Lab(cache=cache, pages=64).serve("R", "A6", 12)
     told = [i for e in lab.events(ev.StepFinished) for i in e.ids]
     assert told == lab.out("R")
 
@@ -142,15 +151,17 @@ def test_a10_tokens_that_match_but_fill_no_page_are_told(page_size: int, hit: in
     assert (told.stop, told.stored, told.wanted) == ("page" if page_size > 1 else "parted", ids("A11")[10], ids("B1")[0])
 
 
-def test_a11_a_long_shared_head_is_reused_whatever_the_tail() -> None:
-    lab = Lab(pages=32, page_size=4)
+@each_cache
+def test_a11_a_long_shared_head_is_reused_whatever_the_tail(cache: str) -> None:
+    lab = Lab(cache=cache, pages=32, page_size=4)
     lab.serve("R1", "A40+B3")
     lab.serve("R2", "A40+C3")
     assert lab.hit("R2") == 40
 
 
-def test_a17_the_same_tokens_in_other_namespaces_share_nothing() -> None:
-    lab = Lab(pages=64)
+@each_cache
+def test_a17_the_same_tokens_in_other_namespaces_share_nothing(cache: str) -> None:
+    lab = Lab(cache=cache, pages=64)
     spaces = [None, (None, "x", None), (None, "x, reloaded", None), ("salt", None, None)]
     for i, ns in enumerate(spaces):
         lab.serve(f"R{i}", "A8", namespace=ns)
@@ -160,31 +171,32 @@ def test_a17_the_same_tokens_in_other_namespaces_share_nothing() -> None:
     assert len({tuple(lab.out(f"R{i}")) for i in range(4)}) == 4
 
 
-@pytest.mark.parametrize("kind", ["radix", "blocks"])
-def test_a18_other_pictures_behind_the_same_placeholders_share_nothing(kind: str) -> None:
+@each_cache
+def test_a18_other_pictures_behind_the_same_placeholders_share_nothing(cache: str) -> None:
     """`content` is a namespace, and a namespace is a whole sequence's: hits 0, 0, all but the last.
 
     The trial wants 4 for the second, the head before the picture. No request says where its placeholders
     begin, so nothing can be shared before them; what is found is never another picture's.
     """
-    lab = Lab(pages=64, cache=kind)
+    lab = Lab(cache=cache, pages=64)
     for name, key in (("R1", "k1"), ("R2", "k2"), ("R3", "k1")):
         lab.serve(name, "A4+P3+B2", namespace=(None, None, key))
     assert [lab.hit(r) for r in ("R1", "R2", "R3")] == [0, 0, 8]
     assert lab.out("R1") == lab.out("R3") != lab.out("R2")
 
 
-@pytest.mark.parametrize("kind", ["radix", "blocks"])
-def test_a18_pictures_with_ids_of_their_own_share_the_head_before_them(kind: str) -> None:
+@each_cache
+def test_a18_pictures_with_ids_of_their_own_share_the_head_before_them(cache: str) -> None:
     """Where each picture's placeholders are ids made from its key, the tree itself tells them apart: 0, 4, 8."""
-    lab = Lab(pages=64, cache=kind)
+    lab = Lab(cache=cache, pages=64)
     for name, picture in (("R1", "Pa3"), ("R2", "Pb3"), ("R3", "Pa3")):
         lab.serve(name, f"A4+{picture}+B2")
     assert [lab.hit(r) for r in ("R1", "R2", "R3")] == [0, 4, 8]
 
 
-def test_a19_with_room_for_two_prompts_the_first_is_still_there_after_the_second() -> None:
-    lab = Lab(pages=64)
+@each_cache
+def test_a19_with_room_for_two_prompts_the_first_is_still_there_after_the_second(cache: str) -> None:
+    lab = Lab(cache=cache, pages=64)
     for name, prompt in (("R1", "A12"), ("R2", "B12"), ("R3", "A12")):
         lab.serve(name, prompt)
     assert [lab.hit(r) for r in ("R1", "R2", "R3")] == [0, 0, 11]
@@ -198,9 +210,10 @@ def test_a19_a_cache_that_is_off_says_so() -> None:
     assert lab.hit("R2") == 0 and lab.trace.header.config["cache"] == "off"
 
 
+@each_cache
 @pytest.mark.parametrize("page_size", [1, 4])
-def test_a20_a_growing_chat_pays_only_for_what_is_new(page_size: int) -> None:
-    lab = Lab(pages=512 // page_size, page_size=page_size)
+def test_a20_a_growing_chat_pays_only_for_what_is_new(page_size: int, cache: str) -> None:
+    lab = Lab(cache=cache, pages=512 // page_size, page_size=page_size)
     ours, theirs = ids("A3"), ids("A3")
     for turn in range(8):
         ours += ids(f"M{chr(97 + turn)}5")
@@ -213,8 +226,9 @@ def test_a20_a_growing_chat_pays_only_for_what_is_new(page_size: int) -> None:
             assert lab.new(f"ours {turn}") < 5 + 1 + page_size
 
 
-def test_a21_streaming_finds_what_not_streaming_finds() -> None:
-    lab = Lab(pages=64)
+@each_cache
+def test_a21_streaming_finds_what_not_streaming_finds(cache: str) -> None:
+    lab = Lab(cache=cache, pages=64)
     lab.serve("R1", "A8+B2", 2)
     for name in ("S1", "S2"):
         assert list(lab.engine.stream(ids("A8+C2"), id=name, max_new_tokens=2)) == []
@@ -222,8 +236,9 @@ def test_a21_streaming_finds_what_not_streaming_finds() -> None:
     assert [lab.hit(r) for r in ("S1", "S2", "R2")] == [8, 9, 9]
 
 
-def test_a22_a_page_that_serves_others_is_no_longer_found_under_its_old_tokens() -> None:
-    lab = Lab(pages=6, page_size=4)
+@each_cache
+def test_a22_a_page_that_serves_others_is_no_longer_found_under_its_old_tokens(cache: str) -> None:
+    lab = Lab(cache=cache, pages=6, page_size=4)
     lab.serve("R1", "A12")
     lab.serve("R2", "B23")
     assert lab.found("A12") == 0 and lab.found("B20") == 20

@@ -31,7 +31,7 @@ def test_the_cache_saves_what_it_finds_and_changes_no_output() -> None:
 def test_the_first_decision_that_differs_is_named_with_its_place_in_each_arm() -> None:
     found = compare("walkthrough").first_decision
     assert found is not None
-    assert found.why == "R2 admitted with 6 tokens found and 6 cached against R2 admitted with 0 tokens found and 0 cached"
+    assert found.why == "R2 is admitted with 6 tokens from the cache, against: R2 is admitted with 0 tokens from the cache"
     on, off = (comparing.run(scenario.load("walkthrough", s)).trace for _, s in ON_OFF)
     assert [on.events[found.seq[0]].request, off.events[found.seq[1]].request] == ["R2", "R2"]  # type: ignore[index]
 

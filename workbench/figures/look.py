@@ -18,6 +18,7 @@ def look(figure: go.Figure, height: int, **more: Any) -> go.Figure:
         font={"family": "system-ui, sans-serif", "size": 12.5, "color": "#7b858f"},
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0}, **more,
     )  # fmt: skip
-    figure.update_xaxes(gridcolor="rgba(128,128,128,.25)", zeroline=False, automargin=True)
-    figure.update_yaxes(gridcolor="rgba(128,128,128,.18)", zeroline=False, automargin=True)
+    title = {"font": {"size": 12}, "standoff": 8}
+    figure.update_xaxes(gridcolor="rgba(128,128,128,.25)", zeroline=False, automargin=True, title=title)
+    figure.update_yaxes(gridcolor="rgba(128,128,128,.18)", zeroline=False, automargin=True, title=title)
     return figure

@@ -67,8 +67,10 @@ def computed(result: Comparison) -> go.Figure:
         if not any(values):
             continue
         figure.add_bar(
-            y=names, x=values, name=label, orientation="h", marker={"color": colour, "pattern": {"shape": pattern}},
-            text=[f"{v:,}" if v else "" for v in values], textposition="inside", insidetextanchor="middle",
+            y=names, x=values, name=label, orientation="h",
+            marker={"color": colour, "pattern": {"shape": pattern, "fillmode": "overlay", "fgcolor": "rgba(255,255,255,.5)", "size": 7, "solidity": 0.2}},
+            text=[f"{v:,}" if v else "" for v in values], textposition="inside", insidetextanchor="middle", textangle=0,
+            insidetextfont={"color": "#0d1114", "size": 12.5},
             hovertemplate=f"%{{y}}: %{{x:,}} tokens {label}<extra></extra>",
         )  # fmt: skip
     figure.update_yaxes(type="category")

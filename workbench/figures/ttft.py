@@ -5,11 +5,13 @@ A pure function of a comparison; the page and the notebooks draw the same dictio
 
 from __future__ import annotations
 
+from statistics import median
 from typing import Any
 
 from engine import events as ev
 from workbench.compare import Comparison
-from workbench.report import RequestReport
+from workbench.figures.verdict import lasted, sentence
+from workbench.report import Report
 
 
 def ttft_pairs(result: Comparison) -> dict[str, Any]:
@@ -19,19 +21,21 @@ def ttft_pairs(result: Comparison) -> dict[str, Any]:
     """
     first, second = result.arms[0], result.arms[1]
     rows = []
-    for pair, a, b in zip(result.paired, first.report.requests, second.report.requests, strict=True):
+    known = [{r.id: r for r in arm.report.requests} for arm in (first, second)]
+    for pair in result.paired:
+        a, b = (requests[pair.id] for requests in known)
         rows.append(
             {
                 "id": pair.id, "ttft": pair.ttft[:2], "share": pair.share_of_total[:2],
                 "computed": [a.computed_tokens, b.computed_tokens], "cached": [a.cached_tokens, b.cached_tokens],
-                "whole": [_whole(a), _whole(b)],
+                "whole": [lasted(a), lasted(b)],
             }
         )  # fmt: skip
     return {
         "arms": [first.name, second.name],
         "simulated": first.report.header.clock == "virtual",
         "rows": rows,
-        "median": [first.report.totals.ttft.p50, second.report.totals.ttft.p50],
+        "median": [middle(first.report), middle(second.report)],
         "computed": [first.report.totals.computed_tokens, second.report.totals.computed_tokens],
         "cached": [first.report.totals.cached_tokens, second.report.totals.cached_tokens],
         "duration": [first.report.totals.duration, second.report.totals.duration],
@@ -41,32 +45,10 @@ def ttft_pairs(result: Comparison) -> dict[str, Any]:
     }
 
 
-def _whole(r: RequestReport) -> float | None:
-    return None if r.finished is None else round(r.finished - r.arrived, 6)
-
-
-def sentence(result: Comparison) -> str:
-    """How much sooner the first token came, and how much of the whole request that was."""
-    reused = [
-        (pair.ttft, _whole(a), _whole(b))
-        for pair, a, b in zip(result.paired, result.arms[0].report.requests, result.arms[1].report.requests, strict=True)
-        if a.cached_tokens
-    ]
-    pairs = [(t[0], t[1], a, b) for t, a, b in reused if t[0] and t[1] and a and b]
-    if not pairs:
-        return "No request found anything in the cache, so the cache saved nothing here."
-    sooner = _middle([off / on for on, off, _, _ in pairs])
-    whole = _middle([b / a for _, _, a, b in pairs])
-    count = "the one request" if len(pairs) == 1 else f"the {len(pairs)} requests"
-    return (
-        f"For {count} that found something in the cache, the first token came {sooner:.1f} times sooner (median) "
-        f"and the whole answer {whole:.1f} times sooner: reuse shortens the prefill, not the decoding."
-    )
-
-
-def _middle(values: list[float]) -> float:
-    ordered = sorted(values)
-    return ordered[(len(ordered) - 1) // 2]
+def middle(report: Report) -> float | None:
+    """The median TTFT of a run, in seconds."""
+    known = [r.ttft for r in report.requests if r.ttft is not None]
+    return median(known) if known else None
 
 
 def _difference(result: Comparison) -> str | None:

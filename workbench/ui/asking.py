@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from engine import events as ev
 from workbench import scenario as scenarios
 from workbench.replay import ReplayError, fold
 from workbench.scenario import Scenario, ScenarioError
+from workbench.ui.serving import ModelState, Offer, check_model
 
 REQUESTS, TOKENS, OUTPUTS, SLOTS = 256, 262_144, 16_384, 262_144
 """Most requests, prompt tokens, output tokens and KV slots of one run from a browser."""
@@ -16,25 +18,26 @@ CHARACTERS = 1_000_000
 """Longest scenario text."""
 UPLOAD = 50_000_000
 """Largest upload, in bytes."""
+PAGES = 4_194_304
+"""Most pages of an uploaded trace: each is a cell of the picture."""
 
 OWN_PREFIX = "You are the keeper of a small observatory. Answer in one short sentence.\n\nThe dome opens at dusk, unless it rains. Visitors bring warm coats; the telescope stands in the cold. Children may look first. The moon is best seen when it is half full."
 OWN_QUESTIONS = "When does the dome open?\nWhat should I wear?\nWho may look first?"
 
 
-def scenario_from_text(text: str, model: str) -> Scenario:
+def scenario_from_text(text: str, model: ModelState, offers: Sequence[Offer]) -> Scenario:
     """A scenario typed or pasted into the page. Raises ScenarioError."""
     if len(text) > CHARACTERS:
         raise ScenarioError(f"the scenario has {len(text):,} characters; at most {CHARACTERS:,} are taken here")
     scenario = scenarios.parse_text(text)
-    check(scenario, model)
+    check_model(scenario, model, offers)
+    check_size(scenario)
     return scenario
 
 
-def check(scenario: Scenario, model: str) -> None:
+def check_size(scenario: Scenario) -> None:
     """Hold a scenario to what one page may ask of the shared engine. Raises ScenarioError."""
     engine = scenario.engine
-    if engine.executor == "model" and engine.model not in ("embedded", model):
-        raise ScenarioError(f"engine.model: this page serves {model}; start the app with --model to serve another")
     for what, has, most in (
         ("requests", len(scenario.requests), REQUESTS),
         ("prompt tokens (a character counts as one before the text is tokenised)", sum(_size(r) for r in scenario.requests), TOKENS * 4),
@@ -81,10 +84,25 @@ def read_trace(path: str | Path) -> ev.Trace:
         raise ScenarioError(f"the file has {size / 1e6:.0f} MB; at most {UPLOAD / 1e6:.0f} MB are taken here")
     try:
         trace = ev.Trace.read(path)
+        _check_shape(trace)
         fold(trace.events)
     except (ev.TraceError, ReplayError) as error:
         raise ScenarioError(f"this is not a trace that can be shown: {error}") from None
+    except RecursionError:
+        raise ScenarioError("this is not a trace that can be shown: a line is nested too deeply") from None
     return trace
+
+
+def _check_shape(trace: ev.Trace) -> None:
+    """Before anything is laid out by them: pages and page size are possible, and said once."""
+    header, began = trace.header, trace.events[0]
+    assert isinstance(began, ev.RunStarted)
+    if not 1 <= began.pages <= PAGES:
+        raise ev.TraceError(f"line 2: pages is {began.pages:,}; 1 to {PAGES:,} can be shown")
+    if not 1 <= began.page_size <= PAGES:
+        raise ev.TraceError(f"line 2: page_size is {began.page_size:,}; 1 to {PAGES:,} can be shown")
+    if header.pages and (header.pages, header.page_size) != (began.pages, began.page_size):
+        raise ev.TraceError("line 1: pages and page_size are not those of run.started in line 2")
 
 
 def read_scenario(path: str | Path) -> str:

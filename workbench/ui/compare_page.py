@@ -15,16 +15,17 @@ from workbench.compare import Comparison, arms_of, lay_side_by_side, parse_arm, 
 from workbench.figures import paired
 from workbench.figures.ttft import sentence
 from workbench.runner import Run as Finished
-from workbench.ui import text
+from workbench.ui import head, text
 from workbench.ui.runs import BusyError, Run
 from workbench.ui.worker import Worker
 
+OWN = "Arms of my own"
 QUESTIONS = {
     "Cache on against off": "on:engine.cache=radix\noff:engine.cache=off",
     "First come, first served against longest prefix first": "fcfs:engine.policy=fcfs\nlpm:engine.policy=lpm",
     "Pages of 1, 4 and 16 tokens": "page 1:engine.page_size=1\npage 4:engine.page_size=4\npage 16:engine.page_size=16",
     "Prompts whole against in chunks of 64": "whole:engine.chunk=null\nchunks:engine.chunk=64",
-    "Arms of my own": "",
+    OWN: "",
 }
 POLL = 0.15
 MOST_ARMS, MOST_REPEATS = 4, 5
@@ -39,7 +40,8 @@ class ComparePage:
 
     def build(self) -> None:
         """Lay out the page inside the current Blocks."""
-        gr.HTML(lambda: text.header(self.worker.model, "compare"), elem_id="head", apply_default_css=False)
+        top = head.build(self.worker, "compare")
+        top.tick(lambda: head.words(self.worker, "compare"), None, top, queue=False, show_progress="hidden", api_visibility="private")
         with gr.Row(elem_id="controls", equal_height=False):
             preset = gr.Dropdown(list(self.titles), value=next(t for t, n in self.titles.items() if n == "passages"),
                                  label="Traffic", elem_id="preset", scale=4, min_width=280)  # fmt: skip
@@ -66,6 +68,7 @@ class ComparePage:
             table = gr.HTML(elem_id="pairs", apply_default_css=False)
         running = gr.State(None)
 
+        arms.input(lambda: OWN, None, question, queue=False, show_progress="hidden", api_visibility="private")
         question.input(lambda q: QUESTIONS[q] or gr.skip(), question, arms, queue=False, show_progress="hidden", api_visibility="private")
         go.click(
             self.compare, [preset, arms, repeats], [said, results, words, dots, shares, bars, table, go, stop, running],
@@ -94,10 +97,11 @@ class ComparePage:
             ranks = list(range(len(arms)))[:: -1 if repeat % 2 else 1]
             order.append([names[i] for i in ranks])
             jobs += [(i, each[i], f"arm {names[i]}, run {repeat + 1} of {rounds}") for i in ranks]
+        first: Run | None = None
         for arm, job, what in jobs:
             run = Run(job)
             try:
-                self.worker.offer(run)
+                self.worker.offer(run, beside=first)
             except (ValueError, BusyError) as error:
                 yield (text.message(str(error), "error"), *keep, gr.Button(interactive=True), gr.Button(interactive=False), None)
                 return
@@ -108,6 +112,7 @@ class ComparePage:
                 why = "Stopped; nothing is compared." if run.status == "stopped" else f"{what} failed: {run.error}"
                 yield (text.message(why, "info" if run.status == "stopped" else "error"), *keep, gr.Button(interactive=True), gr.Button(interactive=False), None)
                 return
+            first = first or run
             if arm is not None:
                 finished[arm].append(run.finished)
         result = lay_side_by_side(scenario, arms, finished, order, warm)
@@ -142,8 +147,8 @@ class ComparePage:
 def words_of(result: Comparison) -> str:
     """The honest sentences: what was saved, whether outputs agree, where the arms part first."""
     lines = []
-    if len(result.arms) == 2 and result.arms[1].report.header.config.get("cache") == "off":
-        lines.append(sentence(result))
+    off = len(result.arms) == 2 and result.arms[1].report.header.config.get("cache") == "off"
+    lines.append(sentence(result) if off else _soonest(result))
     for arm in result.arms:
         t = arm.report.totals
         rate = "unknown" if t.hit_rate is None else f"{t.hit_rate:.0%}"
@@ -157,6 +162,18 @@ def words_of(result: Comparison) -> str:
     return "".join(f'<p class="{"rw-lead" if i == 0 else "rw-fine"}">{html.escape(line)}</p>' for i, line in enumerate(lines))
 
 
+def _soonest(result: Comparison) -> str:
+    """Which arm had its first tokens soonest, by the medians."""
+    medians = sorted((a.report.totals.ttft.p50, a.name) for a in result.arms if a.report.totals.ttft.p50 is not None)
+    if not medians:
+        return "No request had a first token."
+    simulated = " (medians, simulated)" if result.arms[0].report.header.clock == "virtual" else " (medians)"
+    (best, name), (worst, last) = medians[0], medians[-1]
+    if not best or worst / best < 1.01:
+        return f"The first token came at the same time in every arm: after {best:.3f} s{simulated}."
+    return f"With {name} the first token came {worst / best:.1f} times sooner than with {last}: after {best:.3f} s against {worst:.3f} s{simulated}."
+
+
 def _parting(result: Comparison) -> str:
     d = result.first_difference
     if d is None:
@@ -167,7 +184,7 @@ def _parting(result: Comparison) -> str:
 
 def table_of(result: Comparison) -> str:
     """Every request in every arm: TTFT and its share of the whole request."""
-    head = "".join(f"<th scope='col'>{html.escape(a.name)}: TTFT</th><th scope='col'>share of the whole</th>" for a in result.arms)
+    head = "".join(f"<th scope='col'>{html.escape(a.name)}: TTFT</th><th scope='col'>of its whole time</th>" for a in result.arms)
     rows = []
     for pair in result.paired:
         cells = "".join(

@@ -16,8 +16,10 @@ from workbench import scenario as scenarios
 from workbench.compare import lay_side_by_side
 from workbench.estimate import estimate
 from workbench.figures.ttft import pool_fill, ttft_pairs
-from workbench.ui import asking, text
+from workbench.ui import asking, head, text
 from workbench.ui.compare_page import ComparePage
+from workbench.ui.experiments_page import ExperimentsPage
+from workbench.ui.model_picker import ModelPicker
 from workbench.ui.runs import BusyError, Gate, Run
 from workbench.ui.worker import Worker
 
@@ -42,19 +44,20 @@ class Lab:
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
         self.titles = presets.titles()
+        self.picker = ModelPicker(worker)
 
     def build(self) -> gr.Blocks:
         """The Gradio page, and the pages beside it."""
         opening = scenarios.load(OPENS_WITH)
         with gr.Blocks(title="Radix Workbench", analytics_enabled=False, fill_width=True) as page:
             gr.Navbar(visible=False)
-            head = gr.HTML(text.header(self.worker.model, "lab"), elem_id="head", apply_default_css=False)
+            top = head.build(self.worker, "lab")
             base = gr.State(None)
-            settled = gr.State(False)
+            settled = gr.State("")
             with gr.Row(elem_id="controls", equal_height=False):
                 opens = next(t for t, n in self.titles.items() if n == OPENS_WITH)
                 preset = gr.Dropdown([*self.titles, OWN], value=opens, label="What happens when…", elem_id="preset", scale=5, min_width=270)
-                cache = gr.Radio(["radix", "off"], value="radix", label="Cache", elem_id="cache", scale=0, min_width=112)
+                cache = gr.Radio(["radix", ("hashed", "blocks"), "off"], value="radix", label="Cache", elem_id="cache", scale=0, min_width=170)
                 policy = gr.Radio(["fcfs", "lpm"], value="fcfs", label="Policy", elem_id="policy", scale=0, min_width=112)
                 pages = gr.Number(opening.engine.pages, label="Pool, pages", elem_id="pages", precision=0, scale=0, min_width=90)
                 size = gr.Number(1, label="Page, tokens", elem_id="page-size", precision=0, scale=0, min_width=90)
@@ -66,25 +69,28 @@ class Lab:
                 prefix = gr.Textbox(asking.OWN_PREFIX, label="Shared prefix", lines=4, max_lines=8, elem_id="prefix", scale=3)
                 questions = gr.Textbox(asking.OWN_QUESTIONS, label="Questions, one a line", lines=4, max_lines=8, elem_id="questions", scale=2)
             note = gr.HTML(elem_id="note", apply_default_css=False)
-            with gr.Accordion("Scenario: see, edit, paste, save or open one", open=False, elem_id="folded"):
-                yaml = gr.Textbox(scenarios.dump(opening), show_label=False, lines=12, max_lines=24, elem_id="yaml", container=False)
-                with gr.Row():
-                    upload = gr.UploadButton("Open a scenario or a recorded trace", file_types=[".yaml", ".yml", ".jsonl"], elem_id="upload", scale=0, min_width=260)
-                    save = gr.Button("Save the scenario", elem_id="save", scale=0, min_width=160)
+            with gr.Row(elem_id="folds", equal_height=False):
+                with gr.Accordion("Scenario: see, edit, paste, save or open one", open=False, elem_id="folded"):
+                    yaml = gr.Textbox(scenarios.dump(opening), show_label=False, lines=12, max_lines=24, elem_id="yaml", container=False)
+                    with gr.Row():
+                        upload = gr.UploadButton("Open a scenario or a recorded trace", file_types=[".yaml", ".yml", ".jsonl"], elem_id="upload", scale=0, min_width=260)
+                        save = gr.Button("Save the scenario", elem_id="save", scale=0, min_width=160)
+                self.picker.build()
             said = gr.HTML(text.message(""), elem_id="said", apply_default_css=False)
             player = gr.HTML(
                 self._recorded(OPENS_WITH), elem_id="player", html_template=TEMPLATE,
                 js_on_load=resources.files(__package__).joinpath("host.js").read_text(encoding="utf-8"),
                 apply_default_css=False,
             )  # fmt: skip
-            timer = gr.Timer(0.7)
 
             knobs = [cache, policy, pages, size]
             after = [player, said, run, step, stop, off, base]
             page.load(self.describe, [yaml], [note], **QUIET)
-            timer.tick(self.watch_model, None, [head, said, timer, settled], **QUIET)
+            # Through the queue: without it Gradio does not tell the page that a state has changed.
+            top.tick(self.watch_model, None, [top, settled, *self.picker.told], concurrency_id="watch", **WAITS)
             # The text is read anew here: a tick that was under way may have been overtaken by an edit.
             settled.change(self.describe, [yaml], [note], **QUIET)
+            self.picker.follow(settled)
             preset.input(self.choose, [preset, prefix, questions], [own, yaml, *knobs, note, *after], **QUIET)
             for box in (prefix, questions):
                 box.input(self.own, [prefix, questions], [yaml, note], **TYPED)
@@ -100,6 +106,9 @@ class Lab:
         with page.route("Compare", "/compare", show_in_navbar=False):
             gr.Navbar(visible=False)
             ComparePage(self.worker).build()
+        with page.route("Experiments", "/experiments", show_in_navbar=False):
+            gr.Navbar(visible=False)
+            ExperimentsPage(self.worker).build()
         return page
 
     # --- the scenario --------------------------------------------------------------------------
@@ -107,8 +116,7 @@ class Lab:
     def describe(self, yaml: str) -> str:
         """The scenario's note and what a run will take, or what is wrong with it."""
         try:
-            scenario = asking.scenario_from_text(yaml, self.worker.model.name)
-            model = self.worker.model
+            scenario, model = self._read(yaml), self.worker.model
             return text.note(scenario, estimate(scenario, model.loaded, model.rates), model)
         except ValueError as error:
             return text.message(str(error), "error", "wrong")
@@ -125,7 +133,7 @@ class Lab:
     def retyped(self, yaml: str) -> tuple[Any, ...]:
         """The text was edited: the knobs follow where it can be read."""
         try:
-            engine = asking.scenario_from_text(yaml, self.worker.model.name).engine
+            engine = self._read(yaml).engine
         except ValueError:
             return (self.describe(yaml), *[gr.skip()] * 4)
         return self.describe(yaml), *_knobs(engine)
@@ -160,7 +168,7 @@ class Lab:
                 self.worker.runs.add(run)
                 return (*keep, _shown(run), text.message("Opened the trace; it is shown as it was recorded."), *_buttons("idle"), None)
             yaml = asking.read_scenario(path)
-            engine = asking.scenario_from_text(yaml, self.worker.model.name).engine
+            engine = self._read(yaml).engine
         except (ValueError, OSError) as error:
             return (*keep, gr.skip(), text.message(str(error), "error"), *[gr.skip()] * 5)
         return (yaml, self.describe(yaml), *_knobs(engine), gr.skip(), text.message("Opened the scenario; press Run."), *_buttons("idle"), None)
@@ -172,14 +180,14 @@ class Lab:
         going = self._stepping(base)
         if going is not None:
             going.gate.open()
-            yield (gr.skip(), text.message(_waiting(going), "busy"), *_buttons("busy"), going.id)
+            yield (gr.skip(), text.message(self._waiting(going), "busy"), *_buttons("busy"), going.id)
         else:
             try:
                 going = self._start(yaml, stepping=False)
             except (ValueError, BusyError) as error:
                 yield (gr.skip(), text.message(str(error), "error"), *_buttons("idle"), None)
                 return
-            yield (_shown(going), text.message(_waiting(going), "busy"), *_buttons("busy"), going.id)
+            yield (_shown(going), text.message(self._waiting(going), "busy"), *_buttons("busy"), going.id)
         async for said in self._wait(going):
             yield (gr.skip(), said, *[gr.skip()] * 5)
         yield (gr.skip(), _ended(going), *_buttons(_after(going)), going.id)
@@ -215,7 +223,7 @@ class Lab:
         try:
             engine = first.scenario.engine.model_copy(update={"cache": "off"})
             second = Run(first.scenario.model_copy(update={"engine": engine}))
-            self.worker.offer(second)
+            self.worker.offer(second, beside=first)
         except (ValueError, BusyError) as error:
             yield (gr.skip(), text.message(str(error), "error"), *_buttons("done"), base)
             return
@@ -244,7 +252,7 @@ class Lab:
     # --- inside --------------------------------------------------------------------------------
 
     def _start(self, yaml: str, stepping: bool) -> Run:
-        run = Run(asking.scenario_from_text(yaml, self.worker.model.name), gate=Gate(stepping))
+        run = Run(self._read(yaml), gate=Gate(stepping))
         self.worker.offer(run)
         return run
 
@@ -256,18 +264,22 @@ class Lab:
         """Say something new whenever there is something new to say, until the run has ended."""
         last = ""
         while not run.ended:
-            now = prefix + _waiting(run)
+            now = prefix + self._waiting(run)
             if now != last:
                 last = now
                 yield text.message(now, "busy")
             await asyncio.sleep(POLL)
 
+    def _waiting(self, run: Run) -> str:
+        return self.worker.waits_for(run) if run.status == "queued" else f"Running: {len(run.lines):,} events so far"
+
+    def _read(self, yaml: str) -> scenarios.Scenario:
+        return asking.scenario_from_text(yaml, self.worker.model, self.worker.offers)
+
     def watch_model(self) -> tuple[Any, ...]:
-        """Tell how far the model is; stop asking once that is settled."""
+        """Tell how far the model is, and another that is on its way."""
         model = self.worker.model
-        settled = model.status != "loading"
-        said = text.failure(model) if model.status == "failed" else gr.skip()
-        return text.header(model, "lab"), said, gr.Timer(active=not settled), settled
+        return head.words(self.worker, "lab"), f"{model.serial} {model.status}", *self.picker.tell()
 
     def _recorded(self, name: str) -> str:
         run = self.worker.recorded(name)
@@ -297,12 +309,6 @@ def _after(run: Run) -> str:
 
 def _shown(run: Run, compare: dict[str, Any] | None = None) -> str:
     return json.dumps({"kind": run.kind, "run": run.id, "url": f"/runs/{run.id}", "compare": compare})
-
-
-def _waiting(run: Run) -> str:
-    if run.status == "queued":
-        return "Waiting for the engine…"
-    return f"Running: {len(run.lines):,} events so far"
 
 
 def _ended(run: Run) -> str:

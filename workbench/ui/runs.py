@@ -199,6 +199,11 @@ class Runs:
                     break
                 del self._runs[old.id]
 
+    def drop(self, id: str) -> None:
+        """Forget a run that nobody will look at again."""
+        with self._lock:
+            self._runs.pop(id, None)
+
     def get(self, id: str) -> Run | None:
         """A run by id, or None."""
         return self._runs.get(id)

@@ -6,34 +6,40 @@ import html
 
 from workbench.estimate import Estimate
 from workbench.scenario import Scenario
-from workbench.ui.worker import ModelState
+from workbench.ui.serving import ModelState
 
-PAGES = (("lab", "Lab", "/"), ("compare", "Compare", "/compare"))
+PAGES = (("lab", "Lab", "/"), ("compare", "Compare", "/compare"), ("experiments", "Experiments", "/experiments"))
 
 
-def header(state: ModelState, page: str) -> str:
-    """The page's head: name, the other pages, and which model on which device, or how far it is."""
+def header(model: ModelState, coming: ModelState | None, page: str, mark: str) -> str:
+    """The page's head: name, the other pages, and which model on which device, or how far it is; `mark` names what it tells."""
     links = "".join(
         f'<a href="{where}"{" aria-current=page" if name == page else ""}>{words}</a>' for name, words, where in PAGES
     )
     return (
-        '<header class="rw-head"><svg width="22" height="22" viewBox="0 0 22 22" aria-hidden="true">'
+        f'<header class="rw-head" data-mark="{html.escape(mark)}"><svg width="22" height="22" viewBox="0 0 22 22" aria-hidden="true">'
         '<path d="M11 2v6M11 8 5 14M11 8l6 6M5 14v5M17 14l-3 5M17 14l3 5" stroke="currentColor" '
         'stroke-width="2.2" fill="none" stroke-linecap="round"/></svg><h1>Radix Workbench</h1>'
-        f'<nav aria-label="Pages">{links}</nav><span class="rw-grow"></span>{chip(state)}</header>'
+        f'<nav aria-label="Pages">{links}</nav><span class="rw-grow"></span>{next_chip(coming)}{chip(model)}</header>'
+        + (failure(model) if model.status == "failed" else "")
     )
 
 
 def chip(state: ModelState) -> str:
-    """One line about the model."""
+    """One line about the model in use."""
     if state.status == "ready":
-        loaded = state.loaded
-        words = f"{loaded.name} · {loaded.device.type} · {str(loaded.dtype).removeprefix('torch.')}"
+        words = f"{state.shown} · {state.runs_on} · {state.runs_in}"
         return f'<span class="rw-chip" id="model-chip" data-status="ready">{html.escape(words)}</span>'
     if state.status == "failed":
         return '<span class="rw-chip rw-bad" id="model-chip" data-status="failed">no model: recorded and scripted runs only</span>'
-    percent = "" if state.fraction is None else f" {state.fraction:.0%}"
-    return f'<span class="rw-chip" id="model-chip" data-status="loading" role="status">model: {html.escape(state.stage)}{percent}</span>'
+    return f'<span class="rw-chip" id="model-chip" data-status="loading" role="status">model: {html.escape(state.progress)}</span>'
+
+
+def next_chip(coming: ModelState | None) -> str:
+    """One line about a model that will take over."""
+    if coming is None or coming.status != "loading":
+        return ""
+    return f'<span class="rw-chip" id="next-chip" role="status">next: {html.escape(coming.progress)}</span>'
 
 
 def note(scenario: Scenario, guess: Estimate, state: ModelState) -> str:
@@ -64,4 +70,4 @@ def message(text: str, kind: str = "info", id: str = "message") -> str:
 
 def failure(state: ModelState) -> str:
     """Why there is no model."""
-    return message(f"The model could not be loaded: {state.error}. Recorded runs and scripted presets work without it.", "error")
+    return message(f"The model could not be loaded: {state.error}. Recorded runs and scripted presets work without it.", "error", "model-failure")

@@ -53,4 +53,4 @@ def theme() -> gr.themes.Base:
 
 def css() -> str:
     """The rules that Gradio's theme has no variable for."""
-    return resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8")
+    return "\n".join(resources.files(__package__).joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "model.css"))

@@ -1,0 +1,27 @@
+/**
+ * The header follows the model that the server uses: one small question a second while the page is seen,
+ * and Gradio is asked to draw the header anew only when the answer has changed.
+ */
+const EVERY = 1000;
+const AFTER_SILENCE = 10000;
+
+let timer = 0;
+
+async function look() {
+  clearTimeout(timer);
+  if (!element.isConnected) return;
+  let pause = EVERY;
+  if (!document.hidden) {
+    try {
+      const mark = await (await fetch("/model")).text();
+      if (mark !== element.querySelector("[data-mark]")?.dataset.mark) trigger("tick");
+    } catch {
+      pause = AFTER_SILENCE; // the server has gone, or a laptop woke up
+    }
+  }
+  clearTimeout(timer);
+  timer = setTimeout(look, pause);
+}
+document.addEventListener("rw-look", look);
+document.addEventListener("visibilitychange", () => document.hidden || look());
+look();
