@@ -16,7 +16,7 @@ from typing import Any
 from hypothesis import Phase, settings
 
 ROOT = Path(__file__).parents[1]
-SUITE = ["field_notes_a", "field_notes_b", "field_notes_c", "radix", "eviction", "scheduler", "admission", "engine", "properties"]
+SUITE = ["field_notes_a", "field_notes_b", "field_notes_c", "field_notes_d", "radix", "ground_truth_radix", "eviction", "pins", "scheduler", "admission", "engine", "properties"]
 MUTATIONS: dict[str, Callable[[], None]] = {}
 
 
@@ -35,8 +35,8 @@ def wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
 def frees_the_trees_page_instead_of_the_duplicate() -> None:
     from engine.cache.radix import RadixCache
 
-    def duplicates(right: Any, self: Any, path: Any, inside: int, pages: Any) -> list[int]:
-        mine = right(self, path, inside, pages)
+    def duplicates(right: Any, self: Any, path: Any, inside: int, pages: Any, request: Any) -> list[int]:
+        mine = right(self, path, inside, pages, request)
         held = [p for node in path for p in node.pages]
         return [held[list(pages).index(p)] for p in mine]
 
@@ -59,23 +59,25 @@ def forgets_to_unlock_on_abort() -> None:
 
 @mutation
 def locks_the_node_without_its_ancestors() -> None:
-    from engine import events as ev
     from engine.cache.radix import RadixCache
 
-    def lock(_: Any, self: Any, node: Any, request: str) -> None:
-        self._locked += len(node.pages) if node.locks == 0 else 0
-        node.locks += 1
-        self._emit(ev.NodeLocked, node=node.id, request=request)
+    def above(self: Any, node: Any, locks: int) -> None:
+        at = node.parent if node is not None else self.root
+        while at is not self.root:
+            at.locks += locks
+            self._locked += locks * len(at.pages) if at.locks == max(locks, 0) else 0
+            at = at.parent
 
-    def release(_: Any, self: Any, node: Any, request: Any) -> None:
-        if node is not None:
-            node.locks -= 1
-            self._locked -= len(node.pages) if node.locks == 0 else 0
-            if node.evictable:
-                self._queue.push(node)
-            self._emit(ev.NodeUnlocked, node=node.id, request=request.id)
+    def acquire(right: Any, self: Any, match: Any, request: Any) -> Any:
+        held = right(self, match, request)
+        above(self, held.node, -1)
+        return held
 
-    wrap(RadixCache, "_lock", lock)
+    def release(right: Any, self: Any, node: Any, request: Any) -> None:
+        above(self, node, 1)
+        right(self, node, request)
+
+    wrap(RadixCache, "acquire", acquire)
     wrap(RadixCache, "release", release)
 
 
@@ -124,7 +126,7 @@ def evicts_a_parent_before_its_child() -> None:
         return node
 
     wrap(EvictionQueue, "pop", pop)
-    EvictionQueue.head = lambda self, count: iter(())  # type: ignore[method-assign]
+    EvictionQueue.head = lambda self, count: []  # type: ignore[method-assign]
 
 
 @mutation
@@ -152,7 +154,7 @@ def stores_the_last_sampled_token() -> None:
 def drops_the_namespace_from_the_key() -> None:
     from engine.cache.radix import RadixCache
 
-    wrap(RadixCache, "_key", lambda right, self, node, tokens, at, ns: right(self, node, tokens, at, None))
+    wrap(RadixCache, "_key", lambda right, self, tokens, ns: right(self, tokens, None))
 
 
 @mutation
@@ -209,7 +211,14 @@ def _drop_first(kind: str) -> None:
             return
         right(self, event, **fields)
 
+    def tell(right: Any, self: Any, event: Any) -> None:
+        if type(event).__name__ == kind and not getattr(self, "dropped", False):
+            self.dropped = True
+            return
+        right(self, event)
+
     wrap(ev.Trace, "emit", emit)
+    wrap(ev.Trace, "tell", tell)
 
 
 @mutation

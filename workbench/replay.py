@@ -298,8 +298,11 @@ def _retracted(s: State, e: ev.RequestRetracted) -> None:
 
 def _give_pages(s: State, node: int, request: str, pages: list[int]) -> None:
     private = s.requests[request].pages
-    taken = set(pages)
-    private[:] = [p for p in private if p not in taken]
+    if private[: len(pages)] == pages:
+        del private[: len(pages)]
+    else:
+        taken = set(pages)
+        private[:] = [p for p in private if p not in taken]
     for page in pages:
         s.owners[page] = node
 

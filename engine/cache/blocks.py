@@ -32,8 +32,9 @@ from engine.cache.base import (
     Stop,
     unpack,
 )  # fmt: skip
+from engine.cache.node import common
 from engine.cache.pins import Pins
-from engine.cache.radix import RANKED, common
+from engine.cache.radix import RANKED
 from engine.events import Namespace, Ranked
 
 Hash = Callable[[Any, bytes], int]

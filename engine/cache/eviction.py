@@ -9,7 +9,7 @@ a node to go by (`engine.cache.future`).
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 Key = tuple[float | int, ...]
@@ -92,14 +92,18 @@ class EvictionQueue:
                 return node
         return None
 
-    def head(self, count: int) -> Iterator[Any]:
-        """The next `count` leaves in order, left where they are."""
-        seen: dict[int, Any] = {}
-        while len(seen) < count and (node := self.pop()) is not None:
-            seen[node.id] = node
-        for node in seen.values():
-            self.push(node)
-        return iter(seen.values())
+    def head(self, count: int) -> list[tuple[Key, Any]]:
+        """The next `count` leaves in order and their keys, left where they are."""
+        heap = self._heap
+        entries: list[tuple[Key, int, Any]] = []
+        while heap and len(entries) < count:
+            entry = heapq.heappop(heap)
+            key, _, node = entry
+            if node.evictable and key == self.key(node) and (not entries or node is not entries[-1][2]):
+                entries.append(entry)
+        for entry in entries:
+            heapq.heappush(heap, entry)
+        return [(key, node) for key, _, node in entries]
 
     def _tidy(self) -> None:
         """Drop stale entries; again only after the heap has doubled, so that a push stays O(log n)."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from engine import events as ev
+from engine.cache import telling
 from engine.cache.base import (
     WIDTH,
     CacheError,
@@ -19,68 +20,18 @@ from engine.cache.base import (
     Listener,
     Match,
     Pinned,
-    Stop,
-    unpack,
 )  # fmt: skip
-from engine.cache.eviction import POLICIES, EvictionQueue
+from engine.cache.eviction import POLICIES, EvictionQueue, Key
 from engine.cache.future import Future
+from engine.cache.node import Node, common
 from engine.cache.pins import Pins
+from engine.cache.stops import stop
 from engine.events import Namespace, Ranked
 
 RANKED = 8
-"""How many candidates an eviction event shows."""
-
-
-class Node:
-    """A run of tokens (`run`, packed) and their pages. The root has an empty run and id 0."""
-
-    __slots__ = (
-        "children", "count", "depth", "hits", "id", "last_used", "locks", "ns", "pages", "parent",
-        "pins", "priority", "removed", "run", "writer",
-    )  # fmt: skip
-
-    def __init__(self, id: int, parent: Node | None, run: bytes, pages: list[int], ns: Namespace | None) -> None:
-        self.id = id
-        self.parent = parent
-        self.run = run
-        self.pages = pages
-        self.ns = ns
-        self.count = len(run) // WIDTH
-        self.depth: int = parent.depth + parent.count if parent else 0
-        self.children: dict[Any, Node] = {}
-        self.locks = 0
-        self.hits = 0
-        self.last_used = 0
-        self.pins = 0
-        self.priority = 0
-        self.removed = False
-        self.writer: str | None = None
-
-    @property
-    def evictable(self) -> bool:
-        """A leaf that nothing holds."""
-        return not (self.locks or self.children or self.removed or self.pins)
-
-    def tokens(self) -> list[int]:
-        """Its token ids."""
-        return unpack(self.run)
-
-
-def common(edge: bytes, data: bytes, at: int, end: int) -> int:
-    """Bytes that `edge` and data[at:end] share from their start, in whole tokens.
-
-    Bisection over bulk compares: no Python loop a token.
-    """
-    low, high = 0, min(len(edge), end - at) // WIDTH
-    if edge[: high * WIDTH] == data[at : at + high * WIDTH]:
-        return high * WIDTH
-    while low + 1 < high:
-        middle = (low + high) // 2
-        if edge[low * WIDTH : middle * WIDTH] == data[at + low * WIDTH : at + middle * WIDTH]:
-            low = middle
-        else:
-            high = middle
-    return low * WIDTH
+"""How many of the leaves that went an eviction event shows,"""
+RUNNERS_UP = 2
+"""and how many of those that would have gone next."""
 
 
 class RadixCache:
@@ -142,73 +93,37 @@ class RadixCache:
 
     def match(self, tokens: bytes, ns: Namespace | None = None) -> Match:
         """The longest known prefix, in whole pages. Changes nothing."""
-        end = len(tokens) // self._page_bytes * self._page_bytes
-        path, at, inside = self._descend(tokens, end, ns)
-        return Match(
-            length=at // WIDTH,
-            path=path,
-            inside=inside,
-            explain=lambda: self._stop(tokens, path, at, inside, ns),
-        )
+        path, at, inside = self._descend(tokens, ns)
+        return Match(at // WIDTH, path, inside, lambda: stop(self.root, self.page_size, tokens, path, at, inside, ns))
 
-    def _key(self, node: Node, tokens: bytes, at: int, ns: Namespace | None) -> Any:
-        page = tokens[at : at + self._page_bytes]
-        return page if node is not self.root or ns is None else (ns, page)
-
-    def _descend(self, tokens: bytes, end: int, ns: Namespace | None) -> tuple[list[Node], int, int]:
+    def _descend(self, tokens: bytes, ns: Namespace | None) -> tuple[list[Node], int, int]:
         """Walk down from the root: the path, the bytes matched, and tokens into the last node."""
-        node, at, inside = self.root, 0, 0
+        page = self._page_bytes
+        at = inside = 0
         path: list[Node] = []
-        while at < end:
-            child = node.children.get(self._key(node, tokens, at, ns))
-            if child is None:
-                break
-            edge = child.run
+        child = self.root.children.get(self._key(tokens, ns))
+        while child is not None:
             path.append(child)
-            if at + len(edge) <= end and tokens.startswith(edge, at):
-                at += len(edge)
-                inside = child.count
-                node = child
-                continue
-            shared = common(edge, tokens, at, end) // self._page_bytes * self._page_bytes
-            at += shared
-            inside = shared // WIDTH
-            break
+            edge = child.run
+            if not tokens.startswith(edge, at):
+                shared = common(edge, tokens, at, len(tokens)) // page * page
+                return path, at + shared, shared // WIDTH
+            at += len(edge)
+            inside = child.count
+            child = child.children.get(tokens[at : at + page])
         return path, at, inside
 
-    def _stop(self, tokens: bytes, path: list[Node], at: int, inside: int, ns: Namespace | None) -> Stop:
-        """Why the walk ended at byte `at`; looks at single tokens, also inside a page."""
-        last = path[-1] if path else self.root
-        if at == len(tokens):
-            return Stop("last token", at // WIDTH, last.id or None, inside)
-        whole = inside == last.count
-        if not whole:
-            node, offset = last, inside
-        else:
-            near = self._nearest(last, tokens, at, ns)
-            if near is None:
-                return Stop("end" if path else "no child", at // WIDTH, last.id or None, inside)
-            node, offset = near, 0
-        rest = node.run[offset * WIDTH :]
-        extra = common(rest, tokens, at, len(tokens))
-        raw = (at + extra) // WIDTH
-        offset += extra // WIDTH
-        if at + extra == len(tokens):
-            return Stop("last token", raw, node.id, offset)
-        wanted = unpack(tokens[at + extra : at + extra + WIDTH])[0]
-        stored = unpack(rest[extra : extra + WIDTH])[0] if extra < len(rest) else None
-        if extra:
-            return Stop("page", raw, node.id, offset, stored, wanted)
-        if whole:
-            return Stop("no child", raw, last.id or None, inside, stored, wanted)
-        return Stop("parted", raw, node.id, offset, stored, wanted)
+    def _key(self, tokens: bytes, ns: Namespace | None) -> Any:
+        """What a sequence's first node hangs under at the root; below it is the next page alone."""
+        page = tokens[: self._page_bytes]
+        return page if ns is None else (ns, page)
 
-    def _nearest(self, node: Node, tokens: bytes, at: int, ns: Namespace | None) -> Node | None:
-        """The child that shares most tokens with the query; with one-token pages none shares any."""
-        children = (c for c in node.children.values() if node is not self.root or c.ns == ns)
-        if self.page_size == 1:
-            return next(children, None)
-        return max(children, key=lambda c: common(c.run, tokens, at, len(tokens)), default=None)
+    def _hang(self, parent: Node, child: Node) -> None:
+        """Enter a child at its parent."""
+        if parent is self.root:
+            parent.children[self._key(child.run, child.ns)] = child
+        else:
+            parent.children[child.run[: self._page_bytes]] = child
 
     def to_lock(self, match: Match) -> int:
         """Evictable pages that acquiring this match would lock."""
@@ -222,51 +137,45 @@ class RadixCache:
 
     def acquire(self, match: Match, request: Holder) -> Match:
         """Split at the match's end, date and lock its path for `request`."""
-        path, inside = match.path, match.inside
-        if path and inside < path[-1].count:
-            path = [*path[:-1], self._split(path[-1], inside)]
         self.tick += 1
-        if path:
-            hit = request.cached is None
-            self._touch(path[-1], hit)
-            self._lock(path[-1], request.id)
-        return Match(match.length, path, path[-1].count if path else 0, match.explain, match.host_length)
+        if not match.path:
+            return match
+        last: Node = match.path[-1]
+        if match.inside < last.count:
+            last = self._split(last, match.inside)
+            match = Match(match.length, [*match.path[:-1], last], last.count, match.explain, match.host_length)
+        hit = request.cached is None
+        tick, root = self.tick, self.root
+        node = last
+        while node is not root:
+            node.last_used = tick
+            node.hits += hit
+            if not (node.locks or node.pins):
+                self._locked += len(node.pages)
+            node.locks += 1
+            node = node.parent  # type: ignore[assignment]
+        if self._trace.on:
+            telling.touched(self._trace, last.id, tick, hit)
+            telling.locked(self._trace, last.id, request.id)
+        return match
 
     def release(self, node: Node | None, request: Holder) -> None:
         """Take one lock off each node of the path. Raises CacheError below zero."""
         if node is None:
             return
-        bottom = node
-        at: Node | None = node
-        while at is not None and at is not self.root:
+        root = self.root
+        at = node
+        while at is not root:
             if at.locks <= 0:
                 raise CacheError(f"node {at.id} is unlocked by {request.id} but holds no lock")
             at.locks -= 1
-            if at.locks == 0 and not at.pins:
+            if not (at.locks or at.pins):
                 self._locked -= len(at.pages)
-            at = at.parent
-        if bottom.evictable:
-            self._queue.push(bottom)
-        self._emit(ev.NodeUnlocked, node=bottom.id, request=request.id)
-
-    def _touch(self, node: Node, hit: bool, priority: int | None = None) -> None:
-        at: Node | None = node
-        while at is not None and at is not self.root:
-            at.last_used = self.tick
-            at.hits += hit
-            at = at.parent
+            at = at.parent  # type: ignore[assignment]
         if node.evictable:
             self._queue.push(node)
-        self._emit(ev.NodeTouched, node=node.id, tick=self.tick, hit=hit, priority=priority)
-
-    def _lock(self, node: Node, request: str) -> None:
-        at: Node | None = node
-        while at is not None and at is not self.root:
-            if at.locks == 0 and not at.pins:
-                self._locked += len(at.pages)
-            at.locks += 1
-            at = at.parent
-        self._emit(ev.NodeLocked, node=node.id, request=request)
+        if self._trace.on:
+            telling.unlocked(self._trace, node.id, request.id)
 
     def _split(self, node: Node, at: int) -> Node:
         """Give the first `at` tokens of `node` a node of their own; `node` keeps the tail."""
@@ -277,12 +186,12 @@ class RadixCache:
         self._next_id += 1
         front.locks, front.hits, front.last_used = node.locks, node.hits, node.last_used
         front.pins, front.priority, front.writer = node.pins, node.priority, node.writer
-        parent.children[self._key(parent, front.run, 0, node.ns)] = front
+        self._hang(parent, front)
         node.run, node.pages = node.run[at * WIDTH :], node.pages[k:]
         node.count -= at
         node.depth += at
         node.parent = front
-        front.children[self._key(front, node.run, 0, node.ns)] = node
+        self._hang(front, node)
         if node.evictable:
             self._queue.push(node)
         self._emit(ev.NodeSplit, node=node.id, front=front.id, at=at)
@@ -294,11 +203,11 @@ class RadixCache:
 
     def pin(self, tokens: bytes, ns: Namespace | None, until: int, request: Holder) -> Pinned:
         """Hold what is known of a sequence up to and including step `until`, as far as the budget allows."""
-        path, at, inside = self._descend(tokens, len(tokens) // self._page_bytes * self._page_bytes, ns)
+        path, at, inside = self._descend(tokens, ns)
         known = at // self._page_bytes
         fit = self._pins.room(path, known)
         if fit < known:
-            path, at, inside = self._descend(tokens, fit * self._page_bytes, ns)
+            path, at, inside = self._descend(tokens[: fit * self._page_bytes], ns)
         end = path[-1] if path else None
         if end is not None and inside < end.count:
             end = self._split(end, inside)
@@ -334,39 +243,49 @@ class RadixCache:
         if expected is None:
             return
         query, ns = expected
-        path, _, _ = self._descend(query, len(query), ns)
+        path, _, _ = self._descend(query, ns)
         if path and path[-1].evictable:
             self._queue.push(path[-1])
 
     # --- storing -------------------------------------------------------------------------------
 
     def insert(self, tokens: bytes, pages: Sequence[int], ns: Namespace | None, request: Holder) -> Inserted:
-        """Store whole pages of a sequence; `pages[i]` holds its i-th page of tokens."""
+        """Store whole pages of a sequence; `pages[i]` holds its i-th page of tokens.
+
+        As far as `request` holds a path, its pages are the tree's own.
+        """
         end = len(tokens) // self._page_bytes * self._page_bytes
         self.tick += 1
-        path, at, inside = self._descend(tokens, end, ns)
-        duplicates = self._duplicates(path, inside, pages, request)
-        if path and inside < path[-1].count:
-            path[-1] = self._split(path[-1], inside)
+        path, at, inside = self._descend(tokens, ns)
+        if not end:
+            return Inserted(None, 0, [], 0)
         node = path[-1] if path else self.root
-        already = at // WIDTH
+        duplicates = self._duplicates(path, inside, pages, request)
+        if inside < node.count:
+            node = self._split(node, inside)
         if at < end:
-            node = self._extend(
-                node, tokens[at:end], list(pages[at // self._page_bytes : end // self._page_bytes]), ns, request
-            )
+            added = pages[at // self._page_bytes : end // self._page_bytes]
+            node = self._extend(node, tokens[at:end], added if isinstance(added, list) else list(added), ns, request)
+        self._date(node, request.priority)
+        return Inserted(node, at // WIDTH, duplicates, end // WIDTH)
+
+    def _date(self, node: Node, priority: int) -> None:
+        """One tick for the whole path, and at least this priority."""
+        tick, root = self.tick, self.root
         raised = None
-        for n in path:
-            if n.priority < request.priority:
-                raised = n.priority = request.priority
-        if node is not self.root:
-            self._touch(node, hit=False, priority=raised)
-        return Inserted(node if node is not self.root else None, already, duplicates, end // WIDTH)
+        at = node
+        while at is not root:
+            at.last_used = tick
+            if at.priority < priority:
+                raised = at.priority = priority
+            at = at.parent  # type: ignore[assignment]
+        if node.evictable:
+            self._queue.push(node)
+        if self._trace.on:
+            telling.touched(self._trace, node.id, tick, False, raised)
 
     def _duplicates(self, path: list[Node], inside: int, pages: Sequence[int], request: Holder) -> list[int]:
-        """The caller's pages for tokens that the tree already holds in other pages.
-
-        As far as the request holds a path, its pages are the tree's own.
-        """
+        """The caller's pages for tokens that the tree already holds in other pages."""
         own: Node | None = request.node
         shared = own.depth + own.count if own is not None else 0
         out: list[int] = []
@@ -405,11 +324,9 @@ class RadixCache:
         node = Node(self._next_id, parent, run, pages, ns)
         self._next_id += 1
         node.writer, node.priority = request.id, request.priority
-        parent.children[self._key(parent, run, 0, ns)] = node
-        self._emit(
-            ev.NodeCreated, node=node.id, parent=parent.id, request=request.id,
-            start=start, stop=stop, pages=pages, namespace=ns,
-        )  # fmt: skip
+        self._hang(parent, node)
+        if self._trace.on:
+            telling.created(self._trace, node.id, parent.id, request.id, start, stop, pages, ns)
         for listener in self._listeners:
             listener.grown(node)
         return node
@@ -426,18 +343,19 @@ class RadixCache:
             take = self._share(node, pages)
             pages -= take
             if tracing and len(ranking) < RANKED:
-                ranking.append(self._ranked(node, take * self.page_size))
+                ranking.append(self._ranked(node, self._queue.key(node), take * self.page_size))
             taken.append(self._trim(node, take))
         if tracing:
-            went = {r.node for r in ranking}
-            ranking += [self._ranked(n, 0) for n in self._queue.head(RANKED - len(ranking)) if n.id not in went]
-            self._emit(
-                ev.Eviction, asked=asked, freed=sum(len(e.pages) for e in taken), policy=self.policy,
-                unit=self.unit, ranking=ranking, evictable=evictable, locked=self._locked,
-                request=why.id if why else None,
+            if len(taken) <= RANKED:
+                rest = taken[-1].node if taken and not taken[-1].whole else None
+                head = self._queue.head(RUNNERS_UP + (rest is not None))
+                ranking += [self._ranked(n, key, 0) for key, n in head if n.id != rest]
+            telling.eviction(
+                self._trace, asked, asked - pages, self.policy, self.unit, ranking, evictable, self._locked,
+                why.id if why else None,
             )  # fmt: skip
-            for e in taken:
-                self._emit(ev.NodeEvicted if e.whole else ev.NodeTrimmed, node=e.node, tokens=e.tokens, pages=e.pages)
+            for gone in taken:
+                telling.evicted(self._trace, gone)
         return taken
 
     def _share(self, node: Node, asked: int) -> int:
@@ -446,32 +364,37 @@ class RadixCache:
             return len(node.pages)
         return min(asked, len(node.pages) if self._future is None else self._future.alike(node))
 
-    def _ranked(self, node: Node, taken: int) -> Ranked:
-        return Ranked(
-            node=node.id, key=list(self._queue.key(node)), tokens=node.count,
-            age=self.tick - node.last_used, hits=node.hits, taken=taken,
-        )  # fmt: skip
+    def _ranked(self, node: Node, key: Key, taken: int) -> Ranked:
+        age = self.tick - node.last_used
+        return Ranked(node=node.id, key=list(key), tokens=node.count, age=age, hits=node.hits, taken=taken)
 
     def _trim(self, node: Node, pages: int) -> Evicted:
         """Take `pages` pages from the end of a leaf; an emptied leaf leaves the tree."""
         keep = len(node.pages) - pages
-        gone = node.pages[keep:]
-        tokens = pages * self.page_size
         self._held -= pages
-        parent = node.parent
-        assert parent is not None
         if keep:
+            gone = node.pages[keep:]
             node.pages = node.pages[:keep]
             node.count = keep * self.page_size
             node.run = node.run[: node.count * WIDTH]
             self._queue.push(node)
         else:
-            node.removed = True
-            del parent.children[self._key(parent, node.run, 0, node.ns)]
-            if self._future is not None:
-                self._future.forget(node)
-            if parent is not self.root and parent.evictable:
-                self._queue.push(parent)
+            gone = node.pages
+            self._remove(node)
+        if self._future is not None and not keep:
+            self._future.forget(node)
         for listener in self._listeners:
             listener.removed(node)
-        return Evicted(node.id, tokens, gone, not keep)
+        return Evicted(node.id, pages * self.page_size, gone, not keep)
+
+    def _remove(self, node: Node) -> None:
+        """Take a leaf out of the tree; its parent may be the next leaf to go."""
+        parent = node.parent
+        assert parent is not None
+        node.removed = True
+        if parent is self.root:
+            del parent.children[self._key(node.run, node.ns)]
+            return
+        del parent.children[node.run[: self._page_bytes]]
+        if parent.evictable:
+            self._queue.push(parent)

@@ -17,7 +17,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from engine.cache.base import WIDTH, PrefixCache
-from engine.cache.radix import common
+from engine.cache.node import common
 from engine.request import Request
 from engine.scheduler.queue import Queue
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -148,6 +149,25 @@ def test_a_stall_is_a_gap_and_names_the_culprit(open_page: Callable[..., Any]) -
     gap = page.evaluate("() => { player.seek(player.trace.length - 1); player.draw(); const [g] = player.lanes.bars.gaps; return [g.x + g.w / 2, g.top + 8]; }")
     page.locator(".rp-lanes canvas").hover(position={"x": gap[0], "y": gap[1]})
     assert "stalled for 3 s: the prefill of R2 ran instead" in page.locator(".rp-lanes .rp-tip").inner_text()
+
+
+def test_the_selected_request_says_how_long_it_stalled_and_how_its_first_token_came(open_page: Callable[..., Any]) -> None:
+    page = mount(open_page, stalled())
+    page.evaluate("player.select({ request: 'R1' }); player.seek(player.trace.length - 1); player.draw()")
+    facts = page.locator(".rp-selection .rp-facts").inner_text()
+    assert "3 s by the prefill of R2" in facts and "1 s: 0 s in the queue, 1 s in prefill" in facts
+
+
+def test_pages_promised_to_running_answers_are_told(open_page: Callable[..., Any]) -> None:
+    trace = stalled()
+    page = mount(open_page, trace)
+    plan = next(e for e in trace if isinstance(e, ev.StepPlanned) and e.mode == "decode")
+    running = [r for r in Replay(trace.events).at(plan.seq).requests.values() if r.status in ("prefill", "decode")]
+    kept = sum(math.ceil(plan.reserve * (r.max_new_tokens - len(r.output))) for r in running)
+    page.evaluate(f"player.seek({plan.seq}); player.draw()")
+    assert kept > 0 and f"· {kept} promised" in page.locator(".rp-pool .rp-note").inner_text()
+    page.evaluate("player.seek(player.trace.length - 1); player.draw()")
+    assert "promised" not in page.locator(".rp-pool .rp-note").inner_text()
 
 
 def test_lanes_of_all_requests_scroll_and_time_can_be_looked_at_closer(open_page: Callable[..., Any]) -> None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from engine import Engine, EngineConfig
 from engine import events as ev
 from engine.cache.base import pack
 from engine.config import ConfigError, config_from
 from tests.engine.grove import Asker, Grove
 from tests.engine.lab import Lab
-from workbench.replay import fold
+from tests.engine.traffic import Case, cases
+from workbench.replay import State, fold
 
 EIGHT = [1, 2, 3, 4, 5, 6, 7, 8]
 TWELVE = [*EIGHT, 9, 10, 11, 12]
@@ -275,3 +279,42 @@ def test_a_request_goes_on_with_the_blocks_that_another_stored_first() -> None:
     assert [(e.start, len(e.old), len(e.new)) for e in remapped] == [(0, 2, 2)]
     assert lab.engine.cache.held == sum(len(e.pages) for e in lab.events(ev.NodeCreated))
     assert lab.found("A8+C1") == 8 and lab.engine.cache.match(pack(EIGHT), None).length == 0
+
+
+@pytest.mark.parametrize("order", ["tail-first", "head-first"])
+def test_a_chain_that_is_no_longer_pinned_joins_the_queue_as_a_released_one_does(order: str) -> None:
+    grove = blocks(order=order, pin_budget=9)
+    grove.insert(TWELVE)
+    grove.insert([7, 7, 7, 7])
+    for tokens, until in ((TWELVE, 5), (EIGHT, 3)):
+        grove.cache.pin(pack(tokens), None, until, Asker())
+    grove.cache.unpin(4)
+    assert grove.cache.evictable == 1
+    grove.cache.unpin(6)
+    assert grove.evicted(99) == ([3, 2, 1, 0] if order == "tail-first" else [3, 0, 1, 2])
+
+
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_the_trace_alone_gives_the_free_queue_at_every_commit(page_size: int) -> None:
+    @settings(max_examples=25, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @given(case=cases(page_size), order=st.sampled_from(["tail-first", "head-first"]))
+    def run(case: Case, order: str) -> None:
+        case.config.update(cache="blocks", block_order=order, eviction="lru")
+        state, along = State(), -1 if order == "tail-first" else 1
+
+        def watch(batch: list[ev.Event]) -> None:
+            for event in batch:
+                state.apply(event)
+            free = [n for n in state.nodes.values() if not (n.locks or n.pins)]
+            told = [n.id for n in sorted(free, key=lambda n: (n.joined, along * n.depth))]
+            assert not engine or told == list(engine[0].cache._free)
+
+        engine: list[Engine] = []
+        engine.append(Engine(config=EngineConfig(**case.config), trace=ev.Trace(sinks=[watch])))
+        for request in case.requests:
+            asked = dict(request)
+            engine[0].submit(asked.pop("prompt"), **asked)
+        for _ in engine[0].run():
+            pass
+
+    run()

@@ -17,8 +17,8 @@ import pytest
 from engine import events as ev
 from engine.cache.base import CacheError, pack
 from engine.cache.eviction import POLICIES
+from engine.cache.node import common
 from engine.cache.off import NoCache
-from engine.cache.radix import common
 from tests.engine.grove import Asker, Grove
 from tests.engine.lab import Lab, ids
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from engine.cache.base import CacheError, pack, unpack
-from engine.cache.radix import common
+from engine.cache.node import common
 from tests.engine.grove import Asker, Grove
 
 EIGHT = [1, 2, 3, 4, 5, 6, 7, 8]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import msgspec
 import pytest
@@ -26,7 +27,9 @@ def test_a_waiting_request_says_why_and_where_it_stands() -> None:
     _, explainer = made(TIGHT, *PAIR)
     answer = explainer.request(7, "R2")
     assert answer.headline == "R2 (big) waits: it needs 10 pages and 2 can be had."
-    assert answer.detail == ["It is first of two in the queue: first come, first served.", "R1 runs now."]
+    spoken_for = "6 pages are free and 0 can be evicted, but 4 of them are promised to what those that run may still produce, or part of what it would reuse."
+    assert answer.detail == ["It is first of two in the queue: first come, first served.", spoken_for, "R1 runs now."]
+    assert explainer.event(7).detail == ["Short by 8 pages.", spoken_for]
     assert explainer.request(7, "R3").headline == "R3 waits: R2 is before it and it needs 10 pages and 2 can be had."
     assert explainer.request(3, "R3").headline == "R3 waits: the next step has not been planned yet."
     assert explainer.request(0, "R3").headline == "R3 has not arrived yet; it does at event 3."
@@ -85,6 +88,26 @@ def test_who_came_after_the_queue_was_ordered_has_no_key_yet() -> None:
     )
 
 
+BURST = [{"id": "R0", "tokens": "A8", "max_new_tokens": 9}, *({"id": f"R{i}", "tokens": t, "at_step": 2} for i, t in enumerate(("B40+C2", "B40+D2"), 1))]
+
+
+@pytest.mark.parametrize(
+    ("engine", "says"),
+    [
+        ({"policy": "lpm", "cache": "off"}, "longest prefix first keeps the queue's own order, because the cache is off, so nobody's prefix is longer."),
+        ({"policy": "lpm", "in_batch": "sort"}, "longest prefix first puts R1 (0 tokens found) before it (behind one that computes the same start)."),
+        ({"policy": "lof"}, "longest output first, up to 1 output token; R1 has the same and stands before it."),
+        ({"policy": "priority"}, "highest priority first, priority 0; R1 has the same and stands before it."),
+    ],
+)
+def test_every_policy_tells_its_key(engine: dict[str, Any], says: str) -> None:
+    trace, explainer = made({"max_running": 1, "pages": 256, **engine}, *BURST)
+    planned = next(e.seq for e in trace if isinstance(e, ev.StepPlanned) and e.waiting == 2)
+    assert explainer.request(planned, "R2").detail[0] == f"It is second of two in the queue: {says}"
+    order = next((e for e in trace if isinstance(e, ev.QueueOrdered)), None)
+    assert order is None or len(explainer.event(order.seq).table.rows) == 2  # type: ignore[union-attr]
+
+
 def test_what_a_run_came_to() -> None:
     trace, explainer = made(TIGHT, *PAIR)
     answer = explainer.event(len(trace) - 1)
@@ -100,6 +123,17 @@ def test_what_a_run_came_to() -> None:
     assert [row[3] for row in end.table.rows] == ["never seen"] * 3 + ["evicted"] * 3  # type: ignore[union-attr]
     trace, explainer = made({"pages": 4}, {"id": "R1", "tokens": "A9"})
     assert explainer.event(len(trace) - 1).headline == "The run ends: nothing is left to do.", "all were refused"
+
+
+def test_a_step_says_who_was_left_out_and_for_whose_prefill() -> None:
+    requests = [{"id": "R1", "tokens": "A4", "max_new_tokens": 8, "at_step": 0}, {"id": "R2", "tokens": "B12", "max_new_tokens": 2, "at_step": 3}]
+    trace, explainer = made({"chunk": 4}, *requests)
+    chunks = [e for e in trace if isinstance(e, ev.StepPlanned) and e.members == ["R2"] and e.prefills]
+    assert len(chunks) == 3
+    for e in chunks:
+        assert explainer.event(e.seq).detail == ["Stalled: R1 would decode, but the prefill of R2 runs instead."]
+    first = next(e for e in trace if isinstance(e, ev.StepPlanned))
+    assert explainer.event(first.seq).detail == []
 
 
 def test_the_time_to_first_token_is_split() -> None:

@@ -7,15 +7,17 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import pytest
 
 from engine import events as ev
 from tests.engine.traffic import Case, play
 from tests.workbench.test_player_fold import check
-from workbench import report
+from workbench import report, runner
 from workbench.explain import Explainer
 from workbench.replay import Replay, fold
+from workbench.scenario import load
 from workbench.ui import player
 
 HEAD = list(range(1, 17))
@@ -163,3 +165,27 @@ def test_every_eviction_and_every_place_in_the_queue_is_told(order: str) -> None
             same = stays[0].key[0] == last.key[0]
             chain = f"it stands {'nearer to' if order == 'tail-first' else 'further from'} the beginning of the same chain than"
             assert any((chain if same else "it joined the free queue after") in line for line in told.detail)
+
+
+# --- the presets --------------------------------------------------------------------------------
+
+
+def reused(preset: str, **engine: Any) -> tuple[list[int | None], ev.Trace]:
+    """Prompt tokens that each request found, and the trace."""
+    asked = load(preset)
+    done = runner.run(asked.model_copy(update={"engine": asked.engine.model_copy(update=engine)}), check=True)
+    return [r.cached_tokens for r in done.report.requests], done.trace
+
+
+def test_a_beginning_that_leaves_first_costs_every_later_question_the_whole_handbook() -> None:
+    found, trace = reused("branch-lru")
+    assert found == [0, 0, 0, 0, 0]
+    first = next(e for e in trace if isinstance(e, ev.Eviction))
+    assert (first.asked, first.freed) == (1, 1)
+    for other in ({"block_order": "tail-first"}, {"cache": "radix"}):
+        assert reused("branch-lru", **other)[0] == [0, 0, 32, 0, 32]
+
+
+def test_the_walkthrough_in_blocks_of_four() -> None:
+    assert reused("blocks-walkthrough")[0] == [0, 4, 4]
+    assert reused("blocks-walkthrough", cache="radix", page_size=1, pages=32)[0] == [0, 6, 7]

@@ -251,6 +251,8 @@ def test_a_chat_that_is_replayed_finds_all_that_was_said_before(chats: Path) -> 
     # The same conversation again: everything but its last token.
     assert rows["C3-2"].cached_tokens == rows["C3-2"].prompt_tokens - 1
     assert rows["C1-1"].finish_reason == "stop"
+    best = best_possible([r["tokens"] for r in requests], answers=[r["says"] for r in requests])
+    assert sum(r.cached_tokens or 0 for r in rows.values()) == best
 
 
 def test_records_that_cannot_be_used_are_counted_and_the_first_named(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from workbench.explain import misses, nodes, rankings, requests, summary
 from workbench.explain.answer import Answer, Link, Table
 from workbench.explain.moment import Moment, to_event, to_node, to_request, unique
 from workbench.explain.sentences import sentence
-from workbench.explain.standing import policy_words
-from workbench.explain.words import capital, count, number, seconds
+from workbench.explain.standing import policy_words, promised
+from workbench.explain.words import capital, count, listed, number, seconds
 from workbench.replay import RequestState
 
 
@@ -66,6 +66,8 @@ def _passed_over(moment: Moment, e: ev.RequestPassedOver, answer: Answer) -> Non
     if e.limit in ("pages", "budget", "chunk"):
         unit = "page" if e.limit == "pages" else "token"
         answer.detail.append(f"Short by {count(e.needed - e.available, unit)}.")
+    if e.limit == "pages":
+        answer.detail.append(promised(moment.state, e))
     running = [r.id for r in moment.state.requests.values() if r.status in ("prefill", "decode")]
     answer.links += map(to_request, running)
     if e.behind is not None:
@@ -134,6 +136,10 @@ def _removed(moment: Moment, e: ev.NodeEvicted | ev.NodeTrimmed, answer: Answer)
 
 
 def _planned(moment: Moment, e: ev.StepPlanned, answer: Answer) -> None:
+    left_out = [r.id for r in moment.state.requests.values() if r.status == "decode" and r.id not in e.members]
+    if left_out and e.prefills:
+        answer.detail.append(f"Stalled: {listed(left_out)} would decode, but the prefill of {listed(e.members[: e.prefills])} runs instead.")
+        answer.links += map(to_request, left_out)
     answer.table = Table(
         title="Who is in this step",
         columns=["request", "phase", "tokens"],

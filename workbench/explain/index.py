@@ -63,6 +63,8 @@ class Index:
         self._orders: list[int] = []
         self._eviction = self._removal = -2
         self._stored: dict[ev.Namespace | None, Remembered] = defaultdict(Remembered)
+        self._storing: tuple[str, int, int] | None = None
+        """A run that is being stored node by node, not yet remembered: request, start, stop."""
         self._seen = Remembered()
 
     def see(self, event: ev.Event, before: State) -> None:
@@ -118,6 +120,7 @@ class Index:
     def _matched(self, e: ev.RequestMatched, s: State) -> None:
         if e.stop != "off" and not e.path:
             self._tick(e.seq, self.tick(e.seq) + 1)  # a look-up that finds nothing dates nothing, but it counts
+        self._remember(s)
         r = s.requests[e.request]
         size = len(r.prompt) + len(r.output)
         tokens = pack(s.sequence(e.request, 0, size)[:-1])
@@ -147,10 +150,20 @@ class Index:
     def _stored_run(self, e: ev.NodeCreated | ev.NodeGrown, s: State) -> None:
         self.nodes[e.node].append(e.seq)
         self._moved(e.pages, e.seq)
-        space = s.requests[e.request].namespace
-        self._stored[space].mark(pack(s.sequence(e.request, 0, e.stop)), e.start, writer=e.request)
+        if self._storing is not None and self._storing[::2] == (e.request, e.start):
+            self._storing = (e.request, self._storing[1], e.stop)
+        else:
+            self._remember(s)
+            self._storing = (e.request, e.start, e.stop)
         if isinstance(e, ev.NodeCreated):
             self._unborn.append(e.node)
+
+    def _remember(self, s: State) -> None:
+        """Remember the run that was being stored."""
+        if self._storing is not None:
+            request, start, stop = self._storing
+            self._stored[s.requests[request].namespace].mark(pack(s.sequence(request, 0, stop)), start, writer=request)
+            self._storing = None
 
     def _split(self, e: ev.NodeSplit, s: State) -> None:
         self.nodes[e.node].append(e.seq)
@@ -177,6 +190,7 @@ class Index:
         if e.seq == self._removal + 1:
             self.eviction_of[e.seq] = self._eviction
             self._removal = e.seq
+        self._remember(s)
         if e.node not in self.lost:
             self._gone(s, e.node, e.tokens, e.seq)
             for below in s.below(e.node) if s.nodes[e.node].children else ():

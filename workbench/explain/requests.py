@@ -7,7 +7,7 @@ from workbench.explain import misses
 from workbench.explain.answer import Answer, ExplainError, Link
 from workbench.explain.moment import Moment, to_event, to_node, to_request, unique
 from workbench.explain.sentences.requests import finish_reason, limit
-from workbench.explain.standing import in_order, standing
+from workbench.explain.standing import in_order, promised, standing
 from workbench.explain.words import count, listed, node_name, number, request_name, seconds
 from workbench.replay import RequestState
 
@@ -68,6 +68,9 @@ def _waiting(moment: Moment, r: RequestState, answer: Answer) -> None:
         answer.detail.insert(0, f"At its last look-up: {answer.headline}")
     answer.headline = f"{request_name(state, r.id)} waits: {why}."
     answer.detail.insert(0, standing(moment, r))
+    held = _passed_over(moment, r)
+    if held is not None and held.limit == "pages":
+        answer.detail.append(promised(moment.at(held.seq), held))
     runs = f"{listed(running)} {'runs' if len(running) == 1 else 'run'}" if running else "Nobody runs"
     answer.detail.append(f"{runs} now.")
     over = _overtaken(moment, r)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from engine import events as ev
 from workbench.explain.moment import Moment
 from workbench.explain.words import count, number
-from workbench.replay import RequestState
+from workbench.replay import RequestState, State
 
 
 def _found(key: float) -> str:
@@ -71,6 +71,17 @@ def standing(moment: Moment, r: RequestState) -> str:
     else:
         first = _named([f"{other} ({tell(keys[other])})" for other in before])
     return f"{place}: {name} puts {first} before it ({own}){tied}."
+
+
+def promised(state: State, e: ev.RequestPassedOver) -> str:
+    """What becomes of the pages that are there when a request finds too few. `state` is the one at the event."""
+    free = state.owners.count(None)
+    evictable = sum(len(n.pages) for n in state.nodes.values() if not n.locks and not n.pins)
+    kept = free + evictable - e.available
+    there = f"{count(free, 'page')} {'is' if free == 1 else 'are'} free and {number(evictable)} can be evicted"
+    if kept <= 0:
+        return f"{there}."
+    return f"{there}, but {number(kept)} of them {'is' if kept == 1 else 'are'} promised to what those that run may still produce, or part of what it would reuse."
 
 
 def _last_order(moment: Moment) -> ev.QueueOrdered | None:

@@ -24,6 +24,8 @@ QUESTIONS = {
     "Cache on against off": "on:engine.cache=radix\noff:engine.cache=off",
     "First come, first served against longest prefix first": "fcfs:engine.policy=fcfs\nlpm:engine.policy=lpm",
     "Pages of 1, 4 and 16 tokens": "page 1:engine.page_size=1\npage 4:engine.page_size=4\npage 16:engine.page_size=16",
+    "A tree to the token against hashed blocks of 16": "tree:engine.cache=radix,engine.page_size=1\nblocks:engine.cache=blocks,engine.page_size=16",
+    "Blocks evicted from a prompt's end against from its beginning": "end first:engine.cache=blocks,engine.block_order=tail-first\nbeginning first:engine.cache=blocks,engine.block_order=head-first",
     "Prompts whole against in chunks of 64": "whole:engine.chunk=null\nchunks:engine.chunk=64",
     OWN: "",
 }

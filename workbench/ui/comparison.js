@@ -17,7 +17,7 @@
 
   const table = (facts) => {
     const cells = (row) => [row.id, ...row.ttft.map(seconds), ...row.share.map(share), ...row.computed.map(count)];
-    const head = ["request", "TTFT on", "TTFT off", "share of whole, on", "share of whole, off", "computed on, tokens", "computed off, tokens"];
+    const head = ["request", "TTFT on", "TTFT off", "of its whole time, on", "of its whole time, off", "computed on, tokens", "computed off, tokens"];
     return RP.el(
       "table",
       { class: "rp-table" },
@@ -25,6 +25,9 @@
       RP.el("tbody", {}, ...facts.rows.map((row) => RP.el("tr", {}, ...cells(row).map((text) => RP.el("td", { class: "rp-num", text }))))),
     );
   };
+
+  /** Requests drawn as bars; the table has all. */
+  const BARS = 6;
 
   /** Draw the facts of `workbench.figures.ttft.ttft_pairs` into `element`; null empties it. */
   RP.drawComparison = (element, facts) => {
@@ -39,9 +42,10 @@
     return element.replaceChildren(
       RP.el("div", { class: "rp-head" }, RP.el("h2", { text: "First token, cache on against off" })),
       RP.el("p", { class: "rw-big" }, RP.el("b", { text: seconds(on) }), medians),
-      ...facts.rows.map((row) =>
+      ...facts.rows.slice(0, BARS).map((row) =>
         RP.el("div", { class: "rw-pair" }, RP.el("span", { class: "rw-pair-id", text: row.id }), RP.el("div", {}, bar(row.ttft[0], longest, "on"), bar(row.ttft[1], longest, "off"))),
       ),
+      ...(facts.rows.length > BARS ? [RP.el("p", { class: "rw-fine", text: `The first ${BARS} of ${facts.rows.length} requests are drawn; the table has all.` })] : []),
       RP.el("p", { class: "rw-fine", text: facts.sentence }),
       RP.el("p", { class: "rw-fine", text: tokens }),
       RP.el("p", { class: "rw-fine", "data-equal": String(facts.equal), text: answers }),

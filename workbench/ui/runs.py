@@ -176,7 +176,7 @@ class Run:
 
     def end(self, finished: Finished | None, status: str, error: str | None = None) -> None:
         """The worker is through with it."""
-        self.finished, self.error, self._engine = finished, error, None
+        self.finished, self.error, self._engine = finished, error or self.error, None
         self.status = status
         self.feed.more()
 

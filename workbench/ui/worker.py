@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -20,6 +21,9 @@ from workbench.ui.runs import BusyError, Run, Runs
 from workbench.ui.serving import OFFERED, ModelState, Offer, check_model, offer_of
 
 log = logging.getLogger("workbench")
+
+UNWATCHED = 30.0
+"""Seconds that a run may go on without a viewer while another one waits for the engine."""
 
 
 class LoadStopped(ModelError):  # noqa: N818 - nothing went wrong
@@ -47,6 +51,8 @@ class Worker:
         self._jobs: list[Run] = []
         self._served: WeakKeyDictionary[Run, int] = WeakKeyDictionary()
         self._computing = self._loading = self._closed = False
+        self.running: Run | None = None
+        self._alone: tuple[Run | None, float] = (None, 0.0)
         self._serials = count(1)
         self._wanted: queue.Queue[ModelState] = queue.Queue()
         self._wanted.put(self.model)
@@ -91,7 +97,24 @@ class Worker:
         coming = self.coming
         if self._loading and coming is not None and needs_model(run):
             return f"Waiting for {coming.offer.label}, which takes over first: {coming.progress}"
-        return "Waiting for the engine…"
+        now = self.running
+        if now is None or now.ended:
+            return "Waiting for the engine…"
+        if self._given_up(now):
+            return "Waiting for the engine: a run that nobody watches any more is being stopped"
+        name = now.scenario.name if now.scenario else "another run"
+        return f"Waiting for the engine: it runs {name}, {len(now.lines):,} events so far"
+
+    def _given_up(self, run: Run) -> bool:
+        """Whether the run in progress was left alone for so long that it makes way for those who wait."""
+        now = time.monotonic()
+        if run.feed.viewers or self._alone[0] is not run:
+            self._alone = (run, now)
+        elif now - self._alone[1] > UNWATCHED:
+            run.error = f"nobody watched it for {UNWATCHED:.0f} s and another run was waiting."
+            run.halt()
+            return True
+        return False
 
     def recorded(self, name: str) -> Run | None:
         """The recorded run of a preset, read once; None where none was recorded."""
@@ -126,12 +149,14 @@ class Worker:
             if run.stop.is_set() or run.scenario is None:
                 run.end(None, "stopped")
             else:
+                self.running = run
                 try:
                     self._run(run, run.scenario)
                 except Exception as error:
                     if not isinstance(error, ScenarioError):
                         log.exception("run %s failed", run.id)
                     run.end(None, "failed", str(error) or type(error).__name__)
+                self.running = None
             with self._turn:
                 self._computing = False
                 self._turn.notify_all()

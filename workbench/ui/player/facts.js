@@ -134,6 +134,17 @@
       return `${RP.seconds(ttft)}: ${RP.seconds(Math.max(0, ttft - after))} in the queue, ${RP.seconds(after)} in prefill`;
     }
 
+    /** How long others' prefill has kept it from decoding so far, and whose. */
+    stalled(state, number) {
+      const { trace, replay } = this.player;
+      const stalls = replay.segments.lanes[number].stalls.filter((stall) => stall.from <= state.seq);
+      if (!stalls.length) return "–";
+      const until = ({ to }) => (to < 0 || to > state.seq ? state.seq : to);
+      const time = stalls.reduce((sum, stall) => sum + trace.t.a[until(stall)] - trace.t.a[stall.from], 0);
+      const by = new Set(stalls.flatMap((stall) => [...stall.by].map((name) => trace.requestNumber(name))));
+      return `${RP.seconds(time)} by the prefill of ${this.names(by)}`;
+    }
+
     request(state, name) {
       const { trace } = state;
       const number = trace.requestNumber(name);
@@ -153,6 +164,7 @@
           ["own pages", RP.count(state.requestPages.get(number).length, "page")],
           ["path", this.path()],
           ["first token after", first < 0 ? "–" : this.firstToken(number, first)],
+          ["stalled", this.stalled(state, number)],
           ["sent back", `${RP.number(field(R.RETRACTIONS))} ×`],
         ],
         texts: [

@@ -14,6 +14,8 @@
   const READABLE = 220;
   /** Jumps longer than this, in events, are not animated. */
   const LONG = 600;
+  /** Rows that are given room from the start. */
+  const LEAST_ROWS = 3;
 
   class Icicle {
     /** @param {Object} player gives `theme`, `select`, `still`. @param {Object} tree the view it is one of. */
@@ -60,19 +62,28 @@
     /** Take a new moment: lay it out, and move there unless the way is long. */
     take(state, now) {
       const long = Math.abs(state.seq - this.shown) > LONG || this.shown === -2;
-      if (state.trace !== (this.state && this.state.trace)) this.view.zoom = null;
+      if (state.trace !== (this.state && this.state.trace)) {
+        this.view.zoom = null;
+        this.deepest = LEAST_ROWS;
+      }
       this.state = state;
       this.layout.run(state, READABLE / Math.max(READABLE, this.surface.available));
+      this.deepest = Math.max(this.deepest, this.layout.rows);
       this.tween.aim(this.layout, state, long || this.player.still, now);
       this.shown = state.seq;
+    }
+
+    /** As tall as the deepest tree that was shown of this run, so that looking back and forth moves nothing. */
+    get tall() {
+      return Math.min(this.height, this.deepest * this.limits.tall);
     }
 
     /** Draw; returns whether something still moves. */
     draw(now, elapsed) {
       const { layout, tween, view, state, surface } = this;
       tween.advance(layout, elapsed, now);
-      const ctx = surface.begin(this.height);
-      view.fit(layout, tween, state, surface.width, this.height, this.limits);
+      const ctx = surface.begin(this.tall);
+      view.fit(layout, tween, state, surface.width, this.tall, this.limits);
       this.cells = RP.cells(layout, tween, view, surface.width);
       this.empty.hidden = layout.n > 0;
       this.out.hidden = view.zoom === null;

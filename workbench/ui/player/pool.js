@@ -3,6 +3,11 @@
   "use strict";
 
   const N = RP.N;
+  const R = RP.R;
+  const PREFILL = RP.STATUS.indexOf("prefill");
+  const DECODE = RP.STATUS.indexOf("decode");
+  /** Admission looks at most so many tokens ahead. */
+  const LOOKS_AHEAD = 4096;
   const FREE = 0;
   const CACHED = 1;
   const LOCKED = 2;
@@ -141,11 +146,30 @@
       }
     }
 
+    /** Pages held back for what the running requests may still answer, by the last planned step's reserve. */
+    promised(state) {
+      const { trace, replay } = this.player;
+      const seq = replay.marks.next("schedule", state.seq + 1, -1);
+      const reserve = seq === null ? 0 : trace.event(seq).reserve;
+      if (!reserve) return 0;
+      let pages = 0;
+      for (let number = 0; number < state.requestCount; number++) {
+        const status = state.requestField(number, R.STATUS);
+        if (status !== PREFILL && status !== DECODE) continue;
+        const left = trace.arrival(number, "max_new_tokens") - state.requestField(number, R.OUTPUT);
+        pages += Math.ceil((reserve * Math.min(left, LOOKS_AHEAD)) / state.pageSize);
+      }
+      return pages;
+    }
+
     tell(state, per) {
       const tokens = per * state.pageSize;
       this.panel.note.textContent =
         `one cell = ${per > 1 ? `${RP.count(per, "page")} = ` : state.pageSize > 1 ? "1 page = " : ""}${RP.count(tokens, "token")}` +
         ` · ${RP.number(this.count[FREE])} of ${RP.count(state.pages, "page")} free`;
+      const promised = this.promised(state);
+      if (promised) this.panel.note.textContent += ` · ${RP.number(promised)} promised`;
+      this.panel.note.title = promised ? "Promised: what admission holds back for the answers of those that run (reserve x tokens to come)." : "";
       const words = STATES.map((name, i) => `${RP.number(this.count[i])} ${name}`).join(", ");
       this.surface.canvas.setAttribute("aria-label", `Page pool, in pages: ${words}.`);
     }

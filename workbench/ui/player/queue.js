@@ -8,11 +8,20 @@
   /** Milliseconds between two lists while the run moves. */
   const READABLE = 250;
   const UNITS = { pages: "page", budget: "token", chunk: "token", "leader room": "page" };
-  const NAMES = { fcfs: "first come, first served", lpm: "longest prefix first" };
+  const NAMES = {
+    fcfs: "first come, first served", lpm: "longest prefix first", "lpm-as-shipped": "longest prefix first while at most 128 wait",
+    "lpm-fair": "longest prefix first within the bound", "dfs-weight": "the branch that most wait for first", lof: "longest output first",
+    priority: "highest priority first", random: "random order",
+  };
   /** Limits that hold everybody behind as well. */
   const STOPS = ["pages", "budget", "running cap", "chunk"];
+  /** Keys of longest prefix first: minus what was found, or 1 for those that go behind one like them. */
+  const FOUND = ["found, tokens", (key) => (key > 0 ? "behind" : RP.number(0 - key))];
   /** Policies whose key is more than a number: its column's heading, and what it counts. */
-  const KEYS = { lpm: ["found, tokens", (key) => RP.number(0 - key)] };
+  const KEYS = {
+    lpm: FOUND, "lpm-as-shipped": FOUND, "lpm-fair": FOUND,
+    lof: ["may answer, tokens", (key) => RP.number(0 - key)], priority: ["priority", (key) => RP.number(0 - key)],
+  };
 
   /** {number, key} of the waiting: the last order's head, then whoever came since, as they stand in the queue. */
   const ordered = (state, event, lanes) => {

@@ -1,0 +1,61 @@
+"""A node of the radix tree, and how far two token runs agree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.cache.base import WIDTH, unpack
+from engine.events import Namespace
+
+
+class Node:
+    """A run of tokens (`run`, packed) and their pages. The root has an empty run and id 0."""
+
+    __slots__ = (
+        "children", "count", "depth", "hits", "id", "last_used", "locks", "ns", "pages", "parent",
+        "pins", "priority", "removed", "run", "writer",
+    )  # fmt: skip
+
+    def __init__(self, id: int, parent: Node | None, run: bytes, pages: list[int], ns: Namespace | None) -> None:
+        self.id = id
+        self.parent = parent
+        self.run = run
+        self.pages = pages
+        """Never changed in place: events show the same list."""
+        self.ns = ns
+        self.count = len(run) // WIDTH
+        self.depth: int = parent.depth + parent.count if parent else 0
+        self.children: dict[Any, Node] = {}
+        self.locks = 0
+        self.hits = 0
+        self.last_used = 0
+        self.pins = 0
+        self.priority = 0
+        self.removed = False
+        self.writer: str | None = None
+
+    @property
+    def evictable(self) -> bool:
+        """A leaf that nothing holds."""
+        return not (self.locks or self.children or self.removed or self.pins)
+
+    def tokens(self) -> list[int]:
+        """Its token ids."""
+        return unpack(self.run)
+
+
+def common(edge: bytes, data: bytes, at: int, end: int) -> int:
+    """Bytes that `edge` and data[at:end] share from their start, in whole tokens.
+
+    Bisection over bulk compares: no Python loop a token.
+    """
+    low, high = 0, min(len(edge), end - at) // WIDTH
+    if data.startswith(edge[: high * WIDTH], at):
+        return high * WIDTH
+    while low + 1 < high:
+        middle = (low + high) // 2
+        if data.startswith(edge[low * WIDTH : middle * WIDTH], at + low * WIDTH):
+            low = middle
+        else:
+            high = middle
+    return low * WIDTH
