@@ -168,5 +168,13 @@ def describe(error: ValidationError, prefix: str = "") -> str:
         # A rule over several keys begins its message with the key: the path goes on with it.
         return f"{path}{'.' if re.match(r'[a-z][a-z_.0-9]*: ', message) else ': '}{message}" if path else message
     if kind == "literal_error":
-        return f"{path}: must be {context['expected']}; got {first['input']!r}"
-    return f"{path}: {first['msg'][0].lower()}{first['msg'][1:]}; got {first['input']!r}"
+        return f"{path}: must be {context['expected']}; got {_short(first['input'])}"
+    return f"{path}: {first['msg'][0].lower()}{first['msg'][1:]}; got {_short(first['input'])}"
+
+
+def _short(value: Any) -> str:
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a number of thousands of digits"
+    return text if len(text) <= 120 else f"{text[:117]}..."

@@ -27,6 +27,8 @@ FIRST_PORT = 7860
 TRIES = 20
 SESSIONS = 300
 """Pages opened that Gradio remembers; each costs some 130 KB."""
+UPLOADS = (600, 3600)
+"""Every so many seconds, uploaded files older than so many seconds are deleted; all of them when the server ends."""
 
 
 def build(worker: Worker) -> FastAPI:
@@ -36,6 +38,7 @@ def build(worker: Worker) -> FastAPI:
     head.add_mark(app, worker)
     page = Lab(worker).build()
     page.state_session_capacity = SESSIONS
+    page.delete_cache = UPLOADS
     # Gradio warns that it turns server-side rendering off, which is what is asked for.
     warnings.filterwarnings("ignore", message="SSR mode is not supported", category=UserWarning)
     served = gr.mount_gradio_app(

@@ -21,7 +21,7 @@ from pydantic import (
 from engine import ModelError
 from engine import events as ev
 from engine.config import Asked, EngineConfig, describe
-from workbench import names, workloads
+from workbench import names, workloads, yamltext
 from workbench.presets import preset_names, preset_path
 
 LATER = {"regex": None, "json_schema": None}
@@ -190,9 +190,9 @@ def parse(data: Any, overrides: dict[str, Any] | None = None, files: bool = Fals
 def parse_text(text: str, overrides: dict[str, Any] | None = None, files: bool = False) -> Scenario:
     """Validate a scenario from YAML text. Raises ScenarioError."""
     try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ScenarioError(f"not readable as YAML: {' '.join(str(error).split())}") from None
+        data = yamltext.read(text)
+    except yamltext.YamlError as error:
+        raise ScenarioError(str(error)) from None
     return parse(data, overrides, files)
 
 
@@ -256,8 +256,8 @@ def settings(pairs: list[str]) -> dict[str, Any]:
         if not sign or not key:
             raise ScenarioError(f"--set {pair}: write KEY=VALUE, as engine.policy=lpm")
         try:
-            out[key.strip()] = yaml.safe_load(value)
-        except yaml.YAMLError:
+            out[key.strip()] = yamltext.read(value)
+        except yamltext.YamlError:
             raise ScenarioError(f"--set {pair}: the value is not readable as YAML") from None
     return out
 

@@ -35,7 +35,7 @@ def build(worker: Worker, page: str) -> gr.HTML:
 
 
 def add_mark(app: FastAPI, worker: Worker) -> None:
-    """The route that pages look at once a second: a few bytes, no session, nothing computed."""
+    """The route that pages look at every second or two: a few bytes, no session, nothing computed."""
 
     @app.get("/model")
     async def model() -> PlainTextResponse:

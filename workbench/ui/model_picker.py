@@ -103,7 +103,7 @@ class ModelPicker:
         """How far a model is that is on its way, or why it did not come; and which buttons are live."""
         going, latest = self.worker.on_its_way, self.worker.coming or self.worker.model
         if going is not None:
-            words = text.message(f"{going.offer.label}: {going.progress}", "busy", "model-message")
+            words = text.message(f"On its way: {going.progress}", "busy", "model-message")
         elif latest.status == "failed":
             stays = f" {self.worker.model.shown} stays in use." if self.worker.model.status == "ready" else ""
             words = text.message(f"{latest.offer.label} was not loaded: {latest.error}.{stays}", "error", "model-message")
@@ -155,4 +155,4 @@ def _size(count: float) -> str:
 
 def _cost(lines: list[str]) -> str:
     said = html.escape(" ".join(lines))
-    return f'<p class="rw-message" id="model-size" role="status">{said}</p><p class="rw-cost">{SHARED}</p>'
+    return f'<p class="rw-message" id="model-size" role="status">{said}</p><p class="rw-fine">{SHARED}</p>'

@@ -5,7 +5,7 @@
 (function (RP) {
   "use strict";
 
-  const PLACES = 3;
+  const PLACES = ["radix-stream-1", "radix-stream-2", "radix-stream-3"];
   const TURN = 1000;
 
   const sleep = (ms, gone) =>
@@ -13,6 +13,13 @@
       const timer = setTimeout(done, ms);
       gone.addEventListener("abort", () => (clearTimeout(timer), done()), { once: true });
     });
+
+  /** The place with the fewest who hold it or wait for it. */
+  async function shortest() {
+    const { held, pending } = await navigator.locks.query();
+    const crowd = (place) => [...held, ...pending].filter((lock) => lock.name === place).length;
+    return PLACES.reduce((best, place) => (crowd(place) < crowd(best) ? place : best));
+  }
 
   /** Hold a place until the caller has gone, or somebody waits for it at the end of a turn. */
   async function hold(place, gone) {
@@ -31,7 +38,7 @@
     let stop = () => {};
     (async () => {
       while (!gone.aborted) {
-        const place = `radix-stream-${Math.floor(Math.random() * PLACES)}`;
+        const place = await shortest();
         await navigator.locks
           .request(place, { signal: gone }, async () => {
             if (gone.aborted) return;
