@@ -8,12 +8,10 @@ import msgspec
 
 from engine.config import EVICTIONS
 from workbench.explain.regrets import regrets
+from workbench.explain.words import eviction_name
 from workbench.runner import Run, run
 from workbench.scenario import Scenario, ScenarioError, parse
 from workbench.workloads.ceiling import best_possible
-
-NAMES = {"belady": "farthest next use"}
-"""What a policy is called where its key is not its name."""
 
 
 class PolicyRow(msgspec.Struct, kw_only=True):
@@ -51,7 +49,7 @@ def every_policy(
     data.pop("workload", None)  # the requests that were made from it are there
     rows = []
     for eviction in policies:
-        name = NAMES.get(eviction, eviction)
+        name = eviction_name(eviction)
         progress(name)
         try:
             one = parse(data, {"engine.eviction": eviction})

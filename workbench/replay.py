@@ -36,6 +36,7 @@ class RequestState:
     max_new_tokens: int
     arrived: float
     namespace: ev.Namespace | None = None
+    priority: int = 0
     label: str | None = None
     status: str = "waiting"
     cached: int | None = None
@@ -88,6 +89,8 @@ class NodeState:
     hits: int = 0
     last_used: int = 0
     pins: int = 0
+    priority: int = 0
+    """The highest of the requests that stored it; for the order of eviction, no part of the canonical state."""
     tier: str = "device"
     children: int = 0
     joined: int = 0
@@ -240,7 +243,7 @@ def _run_started(s: State, e: ev.RunStarted) -> None:
 
 def _arrived(s: State, e: ev.RequestArrived) -> None:
     s.requests[e.request] = RequestState(
-        e.request, e.prompt, e.max_new_tokens, e.arrived, namespace=e.namespace, label=e.label
+        e.request, e.prompt, e.max_new_tokens, e.arrived, namespace=e.namespace, priority=e.priority, label=e.label
     )
     s.queue.append(e.request)
     s.totals["arrived"] += 1
@@ -311,8 +314,9 @@ def _node_created(s: State, e: ev.NodeCreated) -> None:
     parent = s.nodes.get(e.parent)
     depth = parent.depth + parent.count if parent else 0
     s.nodes[e.node] = NodeState(
-        e.node, e.parent, e.namespace, depth, e.stop - e.start, ((e.request, e.start, e.stop),), list(e.pages)
-    )
+        e.node, e.parent, e.namespace, depth, e.stop - e.start, ((e.request, e.start, e.stop),), list(e.pages),
+        priority=s.requests[e.request].priority,
+    )  # fmt: skip
     if parent:
         parent.children += 1
     _give_pages(s, e.node, e.request, e.pages)
@@ -362,6 +366,8 @@ def _node_touched(s: State, e: ev.NodeTouched) -> None:
     for i in s.path(e.node):
         s.nodes[i].last_used = e.tick
         s.nodes[i].hits += e.hit
+        if e.priority is not None:
+            s.nodes[i].priority = max(s.nodes[i].priority, e.priority)
         _join(s, s.nodes[i])
 
 

@@ -219,9 +219,10 @@ def _totals(state: State, requests: list[RequestReport], events: list[ev.Event])
 def _pool(state: State) -> PoolReport:
     cached = sum(len(n.pages) for n in state.nodes.values())
     locked = sum(len(n.pages) for n in state.nodes.values() if n.locks)
+    evictable = sum(len(n.pages) for n in state.nodes.values() if not (n.locks or n.pins))
     free = sum(o is None for o in state.owners)
     return PoolReport(
-        pages=state.pages, free=free, cached=cached, private=state.pages - free - cached, locked=locked, evictable=cached - locked
+        pages=state.pages, free=free, cached=cached, private=state.pages - free - cached, locked=locked, evictable=evictable
     )
 
 

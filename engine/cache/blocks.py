@@ -111,7 +111,6 @@ class BlockCache:
         self._table: dict[int, list[Block]] = {}
         self._free: OrderedDict[int, Block] = OrderedDict()
         self._turn = 0
-        self._unpinned: list[list[Block]] = []
         self._next_id = 1
         self._listeners: list[Listener] = []
 
@@ -261,28 +260,17 @@ class BlockCache:
     def unpin(self, step: int) -> None:
         """Let go of the pins whose last step lies before `step`."""
         self._pins.expire(step)
-        self._queue_unpinned()
 
     def give_way(self, request: Holder) -> bool:
         """Let go of the pin that ends first, so that `request` can be served; False where there is none."""
-        gave = self._pins.give_way(request)
-        self._queue_unpinned()
-        return gave
+        return self._pins.give_way(request)
 
     def _pin_kept(self, block: Block) -> None:
         if not block.locks:
             del self._free[block.id]
 
-    def _pin_freed(self, block: Block) -> None:
-        """Pins let go of a chain from its end, block by block."""
-        if not (self._unpinned and self._unpinned[-1][-1].parent is block):
-            self._unpinned.append([])
-        self._unpinned[-1].append(block)
-
-    def _queue_unpinned(self) -> None:
-        for chain in self._unpinned:
-            self._queue(chain)
-        self._unpinned.clear()
+    def _pin_freed(self, path: list[Block]) -> None:
+        self._queue(path)
 
     def expect(self, request: Holder, tokens: bytes, ns: Namespace | None) -> None:
         """The free queue does not look ahead."""

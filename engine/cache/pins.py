@@ -21,12 +21,15 @@ def budget(share: float, pages: int) -> int:
 
 
 class Pins:
-    """Which nodes are pinned. `kept` and `freed` tell the cache of a node's first pin and its last.
+    """Which nodes are pinned. `kept` tells the cache of a node's first pin, `freed` of those of one path, its end
+    first, that no pin holds any more.
 
     Nodes have `id`, `parent` (None: the root), `children`, `pages` and `pins` (the last step, 0: none).
     """
 
-    def __init__(self, budget: int, trace: ev.Trace, kept: Callable[[Any], None], freed: Callable[[Any], None]) -> None:
+    def __init__(
+        self, budget: int, trace: ev.Trace, kept: Callable[[Any], None], freed: Callable[[list[Any]], None]
+    ) -> None:
         self.budget = budget
         self.pages = 0
         """Pages held by pins, each counted once."""
@@ -86,6 +89,7 @@ class Pins:
     def _let_go(self, end: Any, request: Holder | None) -> None:
         del self._until[end]
         self._first_end = min(self._until.values(), default=math.inf)
+        free: list[Any] = []
         node = end
         while node.parent is not None:
             pins = max((child.pins for child in node.children.values()), default=0)
@@ -95,8 +99,9 @@ class Pins:
             node.pins = pins
             if not pins:
                 self.pages -= len(node.pages)
-                self._freed(node)
+                free.append(node)
             node = node.parent
+        self._freed(free)
         self._tell(end, 0, request)
 
     def _tell(self, end: Any, refused: int, request: Holder | None) -> None:

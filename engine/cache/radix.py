@@ -226,11 +226,10 @@ class RadixCache:
         if not node.locks:
             self._locked += len(node.pages)
 
-    def _pin_freed(self, node: Node) -> None:
-        if not node.locks:
-            self._locked -= len(node.pages)
-        if node.evictable:
-            self._queue.push(node)
+    def _pin_freed(self, path: list[Node]) -> None:
+        self._locked -= sum(len(node.pages) for node in path if not node.locks)
+        if path and path[0].evictable:
+            self._queue.push(path[0])
 
     def expect(self, request: Holder, tokens: bytes, ns: Namespace | None) -> None:
         """`request` is still to come and will look these tokens up; farthest next use goes by that."""

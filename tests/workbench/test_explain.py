@@ -304,7 +304,7 @@ def test_the_leaf_said_to_be_next_is_the_one_that_goes() -> None:
 @pytest.mark.parametrize("policy", sorted(set(POLICIES) & set(rankings.RULES)))
 def test_the_order_of_every_known_policy_is_the_engine_s(policy: str) -> None:
     requests = [
-        {"id": f"R{i}", "tokens": f"{'ABCD'[i % 4]}{4 + i % 5}+{chr(ord('E') + i % 20)}{2 + i % 4}", "max_new_tokens": 3, "at_step": i} for i in range(50)
+        {"id": f"R{i}", "tokens": f"{'ABCD'[i % 4]}{4 + i % 5}+{chr(ord('E') + i % 20)}{2 + i % 4}", "max_new_tokens": 3, "at_step": i, "priority": i * i % 3} for i in range(50)
     ]
     trace, explainer = made({"pages": 40, "max_running": 3, "eviction": policy}, *requests)
     evictions = [e for e in trace if isinstance(e, ev.Eviction) and e.ranking]
@@ -327,7 +327,8 @@ A, B = (ev.Ranked(node=n, key=[], tokens=t, age=a, hits=h) for n, t, a, h in ((1
         ("filo", ([-2], [-1]), A, "it was stored earlier than node #2, the last to go"),
         ("slru", ([0, 3], [1, 8]), B, "it is protected by 3 hits, unlike node #1, the last to go, with 1"),
         ("size", ([-5, 3], [-3, 8]), B, "it has 3 tokens against the 5 of node #1, the last to go"),
-        ("belady", ([7], [9]), B, "its key is 9, that of node #1, the last to go, 7"),
+        ("belady", ([-9], [-7]), B, "the next request that runs through it comes sooner in the file than that of node #1, the last to go, if any"),
+        ("priority", ([0, 3], [2, 1]), B, "a more important request stored it than node #1, the last to go"),
         ("lru", ([3], [3]), B, "its key is that of node #1, the last to go, and it was created later"),
     ],
 )

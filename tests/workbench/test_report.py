@@ -165,3 +165,8 @@ def test_the_report_is_plain_json() -> None:
     again = msgspec.json.decode(text, type=Report)
     assert msgspec.json.encode(again) == text and b"NaN" not in text
     assert math.isfinite(again.totals.duration)
+
+
+def test_what_a_pin_holds_is_cached_and_not_evictable() -> None:
+    told = report([{"tokens": "A6", "max_new_tokens": 1, "pin": 9}], pages=16).pool
+    assert (told.cached, told.locked, told.evictable, told.free) == (6, 0, 0, 10)

@@ -7,7 +7,7 @@ from workbench.explain import rankings
 from workbench.explain.answer import Answer, ExplainError, Link
 from workbench.explain.index import Wanted
 from workbench.explain.moment import Moment, to_event, to_node, to_request, unique
-from workbench.explain.words import capital, count, listed, namespace, number, request_name, span, tokens
+from workbench.explain.words import capital, count, eviction_name, listed, namespace, number, request_name, span, tokens
 from workbench.replay import NodeState, State
 
 
@@ -145,12 +145,12 @@ def _ranked(moment: Moment, id: int, seq: int, answer: Answer) -> None:
     for i, r in enumerate(eviction.ranking, 1):
         if r.node == id:
             answer.detail.append(
-                f"It was number {i} in the ranking of {eviction.policy}: key {', '.join(map(number, r.key))}, idle for {count(r.age, 'tick')}, "
+                f"It was number {i} in the ranking of {eviction_name(eviction.policy)}: key {', '.join(map(number, r.key))}, idle for {count(r.age, 'tick')}, "
                 f"{count(r.hits, 'hit')}{_lived(moment, id, seq)}."
             )
             break
     else:
-        answer.detail.append(f"It came after the first {len(eviction.ranking)} in the ranking of {eviction.policy}, which are all that the event shows.")
+        answer.detail.append(f"It came after the first {len(eviction.ranking)} in the ranking of {eviction_name(eviction.policy)}, which are all that the event shows.")
     lost = rankings.margin(eviction, moment)
     if lost is not None:
         answer.detail.append(lost)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from engine import events as ev
 from workbench.explain.answer import Table
 from workbench.explain.moment import Moment, to_node
-from workbench.explain.words import capital, count, number
+from workbench.explain.words import capital, count, eviction_name, number
 from workbench.replay import NodeState, State
 
 COLUMNS = ["node", "key", "tokens", "idle, ticks", "hits", "taken, tokens"]
@@ -32,6 +32,7 @@ OLDER = Part(lambda n: -n.id, lambda a, b, went: f"it was stored earlier than {w
 HITS = Part(lambda n: n.hits, lambda a, b, went: f"it has {count(a.hits, 'hit')} against the {number(b.hits)} of {went}")
 SAFE = Part(lambda n: n.hits >= PROTECTED, lambda a, b, went: f"it is protected by {count(a.hits, 'hit')}, unlike {went}, with {number(b.hits)}")
 SMALLER = Part(lambda n: -n.count, lambda a, b, went: f"it has {count(a.tokens, 'token')} against the {number(b.tokens)} of {went}")
+WEIGHTIER = Part(lambda n: n.priority, lambda a, b, went: f"a more important request stored it than {went}")
 
 JOINED = Part(lambda n: n.joined, lambda a, b, went: f"it joined the free queue after {went}")
 NEARER = Part(lambda n: -n.depth, lambda a, b, went: f"it stands nearer to the beginning of the same chain than {went}")
@@ -44,6 +45,7 @@ RULES: dict[str, tuple[Part, ...]] = {
     "fifo": (NEWER,),
     "filo": (OLDER,),
     "slru": (SAFE, LATER),
+    "priority": (WEIGHTIER, LATER),
     "size": (SMALLER, LATER),
     "tail-first": (JOINED, NEARER),
     "head-first": (JOINED, FURTHER),
@@ -60,7 +62,7 @@ def table(e: ev.Eviction) -> Table:
     """The head of an eviction's ranking, first to go first."""
     order = "who joined the free queue first goes first" if e.unit == "block" else "the smallest key goes first"
     return Table(
-        title=f"{e.policy}: {order}",
+        title=f"{eviction_name(e.policy)}: {order}",
         columns=COLUMNS,
         rows=[[f"#{r.node}", ", ".join(map(number, r.key)), r.tokens, r.age, r.hits, r.taken] for r in e.ranking],
         taken=[r.taken > 0 for r in e.ranking],
@@ -88,6 +90,8 @@ def margin(e: ev.Eviction, moment: Moment) -> str | None:
 
 def _apart(name: str, stays: ev.Ranked, last: ev.Ranked) -> str:
     went = f"node #{last.node}, the last to go"
+    if name == "belady" and stays.key != last.key:
+        return f"the next request that runs through it comes sooner in the file than that of {went}, if any"
     for part, mine, other in zip(RULES.get(name, ()), stays.key, last.key, strict=False):
         if mine != other:
             return part.apart(stays, last, went)

@@ -10,6 +10,9 @@ from workbench.replay import State
 Texts = Mapping[str, str]
 """Token id (as a string) -> its text; an id that is missing has no known text."""
 
+EVICTIONS = {"belady": "farthest next use"}
+"""What an eviction policy is called where its key is not its name."""
+
 SPECIAL = {"\n": "↵", "\t": "⇥", "\r": "↤"}
 
 
@@ -22,6 +25,11 @@ def number(value: float) -> str:
 def count(value: int, what: str) -> str:
     """`1 token`, `2 tokens`, `1,024 pages`."""
     return f"{value:,} {what}{'' if value == 1 else 's'}"
+
+
+def eviction_name(policy: str) -> str:
+    """An eviction policy as it is called."""
+    return EVICTIONS.get(policy, policy)
 
 
 def seconds(value: float) -> str:

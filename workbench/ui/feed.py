@@ -45,7 +45,7 @@ class Feed:
         self._news = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listening = False
-        self._flushed = 0.0
+        self._due = 0.0
         self._beat: asyncio.TimerHandle | None = None
         self._last: tuple[tuple[int, int, int], bytes, int] = ((0, 0, 0), b"", 0)
 
@@ -126,13 +126,13 @@ class Feed:
         self._beat = self._loop.call_later(BEAT, self._flush) if self._listening else None
 
     def _soon(self) -> None:
+        """From due to due, not from flush to flush: one that was late does not put off those after it."""
         assert self._loop is not None
-        self._loop.call_at(max(self._flushed + TICK, self._loop.time()), self._flush)
+        self._due = max(self._due + TICK, self._loop.time())
+        self._loop.call_at(self._due, self._flush)
 
     def _flush(self) -> None:
         """Wake all viewers: with news, or after a long silence without."""
-        assert self._loop is not None
-        self._flushed = self._loop.time()
         self._look()
         news, self._news = self._news, asyncio.Event()
         news.set()

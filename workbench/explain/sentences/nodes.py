@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engine import events as ev
-from workbench.explain.words import Texts, capital, count, namespace, node_name, number, request_name, seconds
+from workbench.explain.words import Texts, capital, count, eviction_name, namespace, node_name, number, request_name, seconds
 from workbench.replay import State
 
 
@@ -85,9 +85,16 @@ def _restored(e: ev.NodeRestored, s: State, texts: Texts) -> str:
 
 
 def _pinned(e: ev.NodePinned, s: State, texts: Texts) -> str:
-    held = f"is held until step {number(e.until)}" if e.until else "is no longer held"
-    over = f"; {count(e.refused, 'page')} refused, the pin budget is used up" if e.refused else ""
-    return f"{capital(node_name(s, e.node, texts))} {held}{over}."
+    over = f"{count(e.refused, 'page')} refused, the pin budget is used up"
+    whose = f" of {request_name(s, e.request)}" if e.request is not None else ""
+    if e.node == ev.ROOT:
+        return f"Nothing{whose} is pinned: {over}."
+    path, several = _path(s, e.node, texts)
+    if e.until:
+        whom = f" for {request_name(s, e.request)}" if e.request is not None else ""
+        return f"{path} {'are' if several else 'is'} pinned{whom} up to step {number(e.until)}{f'; {over}' if e.refused else ''}."
+    early = f", before its time: {request_name(s, e.request)} could not be served otherwise" if e.request is not None else ""
+    return f"The pin on {node_name(s, e.node, texts)} is over{early}."
 
 
 def _eviction(e: ev.Eviction, s: State, texts: Texts) -> str:
@@ -96,7 +103,7 @@ def _eviction(e: ev.Eviction, s: State, texts: Texts) -> str:
     if e.ranking:
         r = e.ranking[0]
         first = f"; first {node_name(s, r.node, texts)}, idle for {count(r.age, 'tick')}, {count(r.hits, 'hit')}"
-    return f"{whom} {count(e.asked, 'page')}: {e.policy} frees {number(e.freed)} of {number(e.evictable)} evictable{first}."
+    return f"{whom} {count(e.asked, 'page')}: {eviction_name(e.policy)} frees {number(e.freed)} of {number(e.evictable)} evictable{first}."
 
 
 NODES: dict[type[ev.Event], Callable[[Any, State, Texts], str]] = {

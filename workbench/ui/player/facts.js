@@ -27,7 +27,7 @@
         current: r.taken > 0,
       }));
       this.panel.body.replaceChildren(
-        RP.table("Ranking", [["leaf"], ["tokens", true], ["idle, ticks", true], ["hits", true], ["taken, tokens", true]], rows),
+        RP.table("Ranking", [[e.unit === "block" ? "block" : "leaf"], ["tokens", true], ["idle, ticks", true], ["hits", true], ["taken, tokens", true]], rows),
       );
     }
   }

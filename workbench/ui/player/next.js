@@ -31,6 +31,9 @@
   /** The run's eviction policy, "" where its header does not say. */
   RP.evictionOf = (trace) => config(trace).eviction || "";
 
+  /** An eviction policy as it is called. */
+  RP.evictionName = (policy) => (policy === "belady" ? "farthest next use" : policy);
+
   /** Whether the policy is one that can be marked. */
   RP.knowsEviction = (trace) => Boolean(keysOf(trace));
 

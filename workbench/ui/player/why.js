@@ -92,10 +92,15 @@
     "node.evicted": (e) => [`Node #${e.node}`, ` is evicted: its ${count(e.tokens, "token")} are gone from the cache.`],
     "node.demoted": (e) => [`Node #${e.node}`, ` is copied to the host: ${count(e.host_pages.length, "page")}.`],
     "node.restored": (e) => [`Node #${e.node}`, ` comes back from the host: ${count(e.pages.length, "page")}.`],
-    "node.pinned": (e) => [`The path to #${e.node}`, e.until ? ` is held until step ${RP.number(e.until)}.` : " is no longer held."],
+    "node.pinned": (e) => {
+      const over = e.refused ? `${count(e.refused, "page")} refused, the pin budget is used up` : "";
+      if (!e.node) return [e.request || "A pin", `: nothing is pinned, ${over}.`];
+      if (e.until) return [`The path to #${e.node}`, ` is pinned up to step ${RP.number(e.until)}${over ? `; ${over}` : ""}.`];
+      return [`The pin on #${e.node}`, e.request ? ` gives way before its time: ${e.request} could not be served otherwise.` : " is over."];
+    },
     eviction: (e) => [
       e.request ? `${e.request} needs pages` : "Pages are needed",
-      `: ${count(e.asked, "page")} asked, ${RP.number(e.freed)} freed by ${e.policy}.` +
+      `: ${count(e.asked, "page")} asked, ${RP.number(e.freed)} freed by ${RP.evictionName(e.policy)}.` +
         (e.ranking.length ? ` #${e.ranking[0].node} goes first, idle for ${count(e.ranking[0].age, "tick")}.` : ""),
     ],
     "page.allocated": (e) => [count(e.pages.length, "page"), ` taken from the free list for ${listed(e.owners)}.`],
