@@ -297,6 +297,7 @@ class Engine:
             max_new_tokens=request.params.max_new_tokens, arrived=due, namespace=request.namespace,
             priority=request.priority, label=request.label, store=request.store, pin=request.pin,
             content=request.content, content_at=request.content_at,
+            note=self.tokenizer.remark(request.prompt) if self.tokenizer is not None else None,
         )  # fmt: skip
         refusal = self.scheduler.refusal(request, self.executor.max_positions)
         if refusal:

@@ -110,6 +110,8 @@ class RequestArrived(Event, tag="request.arrived"):
     content: str | None = None
     """What its tokens from `content_at` on stand for, where that is not the whole sequence: that is `namespace`."""
     content_at: int = 0
+    note: str | None = None
+    """What looks wrong with its prompt, which is served all the same."""
 
 
 class RequestRefused(Event, tag="request.refused"):

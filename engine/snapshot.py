@@ -93,8 +93,8 @@ class Breach:
 
 
 class Checker:
-    """The pool invariant: one owner a page, free + cached + private = all, locks never negative and equal
-    to what the running requests hold, nothing private or locked at idle."""
+    """The pool invariant: one owner a page, free + cached + private = all, a slot for every token that has KV,
+    locks never negative and equal to what the running requests hold, nothing private or locked at idle."""
 
     def __init__(self, pool: Pool, cache: PrefixCache) -> None:
         self._pool = pool
@@ -125,6 +125,10 @@ class Checker:
                 self._history[page] = (now, self._history[page][0])
         stray = [p for p in claims if not 0 <= p < self._pool.pages]
         breaches += [Breach(f"page {p} does not exist", p, claims[p]) for p in stray]
+        for request in running:
+            if request.kv > len(request.pages) * self._pool.page_size:
+                pages = f"{len(request.pages)} page{'' if len(request.pages) == 1 else 's'}"
+                breaches.append(Breach(f"{request.id} has KV of {request.kv} tokens in {pages} of {self._pool.page_size}"))
         breaches += self._locks(running, idle)
         return breaches
 

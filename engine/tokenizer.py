@@ -23,6 +23,9 @@ class TextTokenizer:
         self._special = frozenset(tokenizer.all_special_ids) | {
             i for i, token in tokenizer.added_tokens_decoder.items() if token.special
         }
+        bos = tokenizer.bos_token_id
+        self._begin: list[int] = [] if bos is None else [int(bos)]
+        self._adds_begin = bool(self._begin) and list(tokenizer("")["input_ids"])[:1] == self._begin
         self._all = token_bytes(tokenizer)
         self.pieces = [b"" if i in self._special else piece for i, piece in enumerate(self._all)]
 
@@ -38,7 +41,10 @@ class TextTokenizer:
         return list(self._tokenizer(text)["input_ids"])
 
     def chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
-        """Ids of chat messages by the model's template, up to where the answer begins. Raises ValueError."""
+        """Ids of chat messages by the model's template, up to where the answer begins. Raises ValueError.
+
+        They begin with the begin marker wherever texts do, also where the template leaves it to the tokenizer.
+        """
         if not getattr(self._tokenizer, "chat_template", None):
             raise ValueError("this model has no chat template; give a prompt instead")
         for message in messages:
@@ -52,7 +58,19 @@ class TextTokenizer:
         except Exception as error:
             # A template is a program that came with the model; it may raise anything.
             raise ValueError(f"the model's chat template refuses them: {error}") from error
+        if self._adds_begin and ids[:1] != self._begin:
+            return self._begin + list(ids)
         return list(ids)
+
+    def remark(self, ids: Sequence[int]) -> str | None:
+        """What looks wrong with a prompt that can be served all the same; None where nothing does."""
+        if not self._begin or list(ids[:2]) != self._begin * 2:
+            return None
+        marker = self._all[self._begin[0]].decode("utf-8", errors="backslashreplace")
+        why = ": the tokenizer adds one to every text" if self._adds_begin else ""
+        return (
+            f"the begin marker {marker} (id {self._begin[0]}) stands twice at its start, and models expect it once{why}"
+        )
 
     def detokenizer(self, stop: Sequence[str] = ()) -> IncrementalDetokenizer:
         """A fresh detokenizer for one request."""

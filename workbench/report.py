@@ -52,6 +52,8 @@ class RequestReport(msgspec.Struct, kw_only=True):
     tpot: float | None = None
     wait_tokens: int | None = None
     error: str | None = None
+    note: str | None = None
+    """What looks wrong with its prompt, which was served all the same."""
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -166,6 +168,8 @@ def build(header: ev.Header, events: Iterable[ev.Event], checked: bool = False) 
             extra[event.request].update(wait=waited, overtaken=event.overtaken)
         elif isinstance(event, ev.RequestRefused):
             extra[event.request]["refusal"] = Refusal(event.reason, event.needed, event.available)
+        elif isinstance(event, ev.RequestArrived) and event.note is not None:
+            extra[event.request]["note"] = event.note
         elif isinstance(event, ev.RequestFinished) and event.error is not None:
             extra[event.request]["error"] = event.error
         elif isinstance(event, ev.InvariantBroken):
@@ -192,7 +196,7 @@ def _request(r: RequestState, extra: dict[str, Any]) -> RequestReport:
         finished=r.ended, ttft=_minus(first, r.arrived), queue_time=_minus(r.admitted, r.arrived),
         prefill_time=_minus(first, r.admitted),
         tpot=_round((r.ended - first) / (outputs - 1)) if first is not None and r.ended is not None and outputs > 1 else None,
-        wait_tokens=extra.get("wait"), error=extra.get("error"),
+        wait_tokens=extra.get("wait"), error=extra.get("error"), note=extra.get("note"),
     )  # fmt: skip
 
 

@@ -195,6 +195,15 @@ def test_a18_with_pages_too_and_beside_a_prompt_without_a_picture(page_size: int
 
 
 @each_cache
+def test_a18_pictures_with_ids_of_their_own_share_the_head_before_them(cache: str) -> None:
+    """Where each picture's placeholders are ids made from its key, the tree itself tells them apart: 0, 4, 8."""
+    lab = Lab(cache=cache, pages=64)
+    for name, picture in (("R1", "Pa3"), ("R2", "Pb3"), ("R3", "Pa3")):
+        lab.serve(name, f"A4+{picture}+B2")
+    assert [lab.hit(r) for r in ("R1", "R2", "R3")] == [0, 4, 8]
+
+
+@each_cache
 def test_a19_with_room_for_two_prompts_the_first_is_still_there_after_the_second(cache: str) -> None:
     lab = Lab(cache=cache, pages=64)
     for name, prompt in (("R1", "A12"), ("R2", "B12"), ("R3", "A12")):

@@ -1,4 +1,4 @@
-"""Field notes C (those that hold in this release) and D11: who runs when, and at what cost to the others."""
+"""Field notes C and D11 (C1, C2, C10 and C12 by other policies in `test_policies`): who runs when, and at what cost to the others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import pytest
 
 from engine import events as ev
 from engine.config import ConfigError, config_from
+from engine.executor.puppet import PuppetExecutor
+from engine.scheduler.telling import HEAD
 from tests.engine.lab import Lab, outputs_of
+from workbench.explain import Explainer
 
 
 def test_c1_plain_longest_prefix_first_serves_the_cold_one_last_and_counts_by_how_much() -> None:
@@ -145,6 +148,92 @@ def test_c13_longest_prefix_first_groups_what_shares_a_head(policy: str, order: 
     assert "".join(e.request[0] for e in lab.events(ev.RequestAdmitted)) == order
     hits = sum(lab.hit(f"{name}{i}") for i, name in enumerate("abcabcabc"))
     assert hits == (6 * 8 if policy == "lpm" else 0)
+
+
+@pytest.mark.parametrize("policy", ["lpm", "lpm-as-shipped"])
+def test_c14_with_2000_waiting_longest_prefix_first_holds_or_says_that_it_does_not(policy: str) -> None:
+    lab = Lab(pages=30_000, max_running=1, policy=policy, fold=False)
+    lab.serve("S", "A20")
+    for i in range(2000):
+        lab.ask(f"R{i}", [20_000 + i, 1])
+    lab.ask("hot", "A20+B1")
+    lab.step()
+    order = [e.request for e in lab.events(ev.RequestAdmitted)][1:]
+    said = [e.why for e in lab.events(ev.QueueOrdered) if e.fell_back]
+    if policy == "lpm":
+        assert (order, said) == (["hot"], [])
+    else:
+        assert (order, said) == (["R0"], ["2001 wait, and it sorts only while at most 128 do"])
+
+
+def test_c14_a_step_with_2000_waiting_plans_by_a_few_look_ups_and_keys() -> None:
+    lab = Lab(pages=30_000, max_running=1, policy="lpm", fold=False)
+    for i in range(2000):
+        lab.ask(f"R{i}", [256 + i % 40, 20_000 + i, 1])
+    looked, cache = 0, lab.engine.cache
+    match = cache.match
+
+    def counted(*asked: Any) -> Any:
+        nonlocal looked
+        looked += 1
+        return match(*asked)
+
+    cache.match = counted  # type: ignore[method-assign]
+    written = lab.engine.scheduler.policy.updates
+    for _ in range(100):
+        lab.step()
+    per_step = (lab.engine.scheduler.policy.updates - written) / 100
+    assert looked == 100 and per_step <= HEAD + 4, (looked, per_step)  # the head is told at every step
+
+
+def test_c14_each_step_tells_what_its_planning_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    def tick() -> float:
+        return now
+
+    monkeypatch.setattr("engine.clock.time.perf_counter", tick)
+    executor = PuppetExecutor(64, 1)
+    executor.virtual = False
+    lab = Lab(pages=64, executor=executor, policy="lpm")
+    arrange = lab.engine.scheduler.policy.arrange
+
+    def slowly() -> None:
+        nonlocal now
+        now += 0.25
+        arrange()
+
+    monkeypatch.setattr(lab.engine.scheduler.policy, "arrange", slowly)
+    lab.serve("R1", "A4", 3)
+    assert [e.plan_seconds for e in lab.events(ev.StepFinished)] == [0.25, 0.0, 0.0]
+    finished = lab.events(ev.StepFinished)[0]
+    assert Explainer(lab.trace).event(finished.seq).headline.startswith("Step 1 is done after 250 ms, 250 ms of it planning: ")
+
+
+def test_c15_an_idle_engine_looks_ten_times_a_second_and_serves_the_first_request_when_it_is_due(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, looks = 0.0, 0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr("engine.clock.time.perf_counter", lambda: now)
+    monkeypatch.setattr("engine.clock.time.sleep", sleep)
+    executor = PuppetExecutor(64, 1)
+    executor.virtual = False
+    lab = Lab(pages=64, executor=executor)
+    lab.ask("R", "A4", 1, at=10.0)
+    while not lab.events(ev.RequestArrived):
+        lab.step()
+        looks += 1
+    assert looks <= 102
+    arrived = lab.events(ev.RequestArrived)[0]
+    assert (arrived.arrived, arrived.t) == (10.0, 10.0)
+    assert lab.events(ev.RequestAdmitted, "R")[0].t == 10.0
+    lab.run()
+    assert lab.engine.step() is None and round(now, 6) == 10.0  # nothing to wait for: nobody looks at all
 
 
 def test_c16_pages_that_are_cached_and_locked_by_others_are_not_asked_for_again() -> None:

@@ -23,6 +23,9 @@ class Letters:
     def chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
         return self.encode("".join(f"{m['role'][0]}:{m['content']}\n" for m in messages) + "a:")
 
+    def remark(self, ids: Sequence[int]) -> None:
+        return None
+
     def detokenizer(self, stop: Sequence[str] = ()) -> Speaker:
         return Speaker(stop)
 
@@ -76,13 +79,61 @@ def test_others_run_on_while_one_is_streamed() -> None:
     assert len(one.request("R2").output) == 4
 
 
-def test_closing_a_stream_takes_its_request_back_and_keeps_what_it_computed() -> None:
+def forwarded(one: Lab, id: str) -> list[int]:
+    """The steps that had a row of this request."""
+    return [e.step for e in one.events(ev.StepPlanned) if id in e.members]
+
+
+def test_g7_a_stream_that_is_dropped_takes_its_request_back_and_keeps_what_it_computed() -> None:
     one = lab()
     stream = one.engine.stream("hello", id="R1", says=script("world"), max_new_tokens=9)
     assert [next(stream), next(stream)] == ["w", "o"]
     stream.close()
     assert [(e.was, e.text) for e in one.events(ev.RequestAborted)] == [("decode", "wo")]
     assert one.idle() and one.found(script("hellow")) == 6 and not one.engine.busy
+
+
+@pytest.mark.parametrize("chunks", [1, 2])
+def test_g7_a_request_that_is_dropped_in_its_prefill_computes_no_further_chunk(chunks: int) -> None:
+    one = lab(chunk=4)
+    one.engine.submit("a prompt of many chunks", id="R1", says=script("never"), max_new_tokens=5)
+    for _ in range(chunks):
+        one.step()
+    one.engine.abort("R1")
+    assert [(e.was, e.text) for e in one.events(ev.RequestAborted)] == [("prefill", "")]
+    assert one.idle() and one.found(script("a prompt of many chunks")) == 4 * chunks
+    one.run()
+    assert len(forwarded(one, "R1")) == chunks and one.out("R1") == []
+
+
+def test_g7_a_request_that_nobody_streams_is_dropped_while_others_go_on() -> None:
+    one = lab()
+    other = one.engine.stream("hello", id="R2", says=script("world"), max_new_tokens=9)
+    one.ask("R1", script("a plain one"), 50)
+    assert next(other) == "w"
+    one.engine.abort("R1")
+    before = forwarded(one, "R1")
+    assert "".join(other) == "orld"
+    assert forwarded(one, "R1") == before == forwarded(one, "R2")[:1] and one.idle()
+
+
+def test_g7_a_stream_whose_request_somebody_else_takes_back_ends() -> None:
+    one = lab()
+    stream = one.engine.stream("hello", id="R1", says=script("world"), max_new_tokens=9)
+    assert next(stream) == "w"
+    one.engine.abort("R1")
+    assert list(stream) == [] and len(one.events(ev.RequestAborted)) == 1
+
+
+def test_g7_a_normal_end_makes_no_noise_of_an_abort() -> None:
+    one = lab()
+    stream = one.engine.stream("hello", id="R1", says=script("hi"), max_new_tokens=9)
+    assert [next(stream), next(stream)] == ["h", "i"]
+    stream.close()
+    assert list(one.engine.stream("hello", id="R2", says=script("yo"), max_new_tokens=9)) == ["y", "o"]
+    one.serve("R3", script("hello"), 2)
+    assert not one.events(ev.RequestAborted) and not one.engine.abort("R1")
+    assert [e.reason for e in one.events(ev.RequestFinished)] == ["stop", "stop", "length"]
 
 
 def test_a_stop_string_ends_the_text_before_it_and_is_named() -> None:

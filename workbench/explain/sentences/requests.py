@@ -17,7 +17,8 @@ def _arrived(e: ev.RequestArrived, s: State, texts: Texts) -> str:
     asks = f"may answer with up to {count(e.max_new_tokens, 'token')}" if e.max_new_tokens else "asks for no answer"
     space = f", in {words.namespace(e.namespace)}" if e.namespace else ""
     keep = "" if e.store else ", and leaves nothing in the cache"
-    return f"{request_name(s, e.request)} arrives with {count(len(e.prompt), 'prompt token')} and {asks}{space}{keep}."
+    note = f" Note: {e.note}." if e.note else ""
+    return f"{request_name(s, e.request)} arrives with {count(len(e.prompt), 'prompt token')} and {asks}{space}{keep}.{note}"
 
 
 def _refused(e: ev.RequestRefused, s: State, texts: Texts) -> str:

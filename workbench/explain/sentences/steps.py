@@ -54,7 +54,8 @@ def _started(e: ev.StepStarted, s: State, texts: Texts) -> str:
 
 def _finished(e: ev.StepFinished, s: State, texts: Texts) -> str:
     new = "no new token" if not e.ids else f"{count(len(e.ids), 'new token')} ({listed(token(i, texts) for i in e.ids)})"
-    return f"Step {number(e.step)} is done after {seconds(e.plan_seconds + e.forward_seconds + e.sample_seconds)}: {new}."
+    planning = f", {seconds(e.plan_seconds)} of it planning" if e.plan_seconds else ""
+    return f"Step {number(e.step)} is done after {seconds(e.plan_seconds + e.forward_seconds + e.sample_seconds)}{planning}: {new}."
 
 
 def _emitted(e: ev.TokenEmitted, s: State, texts: Texts) -> str:

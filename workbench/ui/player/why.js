@@ -115,7 +115,8 @@
     "step.started": () => ["The forward pass", " begins."],
     "step.finished": (e) => [
       "The step",
-      ` is done in ${RP.seconds(e.plan_seconds + e.forward_seconds + e.sample_seconds)}: ${count(e.ids.length, "new token")}.`,
+      ` is done in ${RP.seconds(e.plan_seconds + e.forward_seconds + e.sample_seconds)}` +
+        `${e.plan_seconds ? `, ${RP.seconds(e.plan_seconds)} of it planning` : ""}: ${count(e.ids.length, "new token")}.`,
     ],
     "token.emitted": (e) => [e.request, `: answer token ${RP.number(e.position + 1)} was ${e.source}.`],
     "grammar.compiled": (e) => [e.request, `: grammar ready, ${count(e.states, "state")} in ${RP.seconds(e.seconds)}.`],

@@ -1,0 +1,19 @@
+"""The named ways to break the engine, and how one is put in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+MUTATIONS: dict[str, Callable[[], None]] = {}
+
+
+def mutation(function: Callable[[], None]) -> Callable[[], None]:
+    MUTATIONS[function.__name__] = function
+    return function
+
+
+def wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
+    """Replace `owner.name` by `around(original, self, ...)`. What is not there cannot be broken: AttributeError."""
+    original = getattr(owner, name)
+    setattr(owner, name, lambda self, *args, **named: around(original, self, *args, **named))
