@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.mutations.registry import mutation, wrap
+from tests.mutations.registry import mutation, swap, wrap
 
 
 @mutation
@@ -68,14 +68,14 @@ def evicts_a_parent_before_its_child() -> None:
         return node
 
     wrap(EvictionQueue, "pop", pop)
-    EvictionQueue.head = lambda self, count: []  # type: ignore[method-assign]
+    swap(EvictionQueue, "head", lambda self, count: [])
 
 
 @mutation
 def evicts_what_a_request_holds() -> None:
     from engine.cache.radix import Node
 
-    Node.evictable = property(lambda self: not (self.children or self.removed))  # type: ignore[method-assign, assignment]
+    swap(Node, "evictable", property(lambda self: not (self.children or self.removed)))
 
 
 @mutation
@@ -96,7 +96,7 @@ def counts_a_prompts_cached_pages_as_needed() -> None:
 def evicts_what_is_pinned() -> None:
     from engine.cache.node import Node
 
-    Node.evictable = property(lambda self: not (self.locks or self.children or self.removed))  # type: ignore[method-assign, assignment]
+    swap(Node, "evictable", property(lambda self: not (self.locks or self.children or self.removed)))
 
 
 @mutation

@@ -13,7 +13,13 @@ def mutation(function: Callable[[], None]) -> Callable[[], None]:
     return function
 
 
+def swap(owner: Any, name: str, other: Any) -> None:
+    """Put `other` in the place of `owner.name`. What is not there cannot be broken: AttributeError."""
+    getattr(owner, name)
+    setattr(owner, name, other)
+
+
 def wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
-    """Replace `owner.name` by `around(original, self, ...)`. What is not there cannot be broken: AttributeError."""
+    """Replace the method `owner.name` by `around(original, self, ...)`."""
     original = getattr(owner, name)
-    setattr(owner, name, lambda self, *args, **named: around(original, self, *args, **named))
+    swap(owner, name, lambda self, *args, **named: around(original, self, *args, **named))

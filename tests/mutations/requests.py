@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.mutations.registry import mutation, wrap
+from tests.mutations.registry import mutation, swap, wrap
 
 
 @mutation
@@ -38,7 +38,7 @@ def lets_a_prompt_be_found_before_it_is_computed() -> None:
 def looks_up_the_last_token_too() -> None:
     from engine.request import Request
 
-    Request.packed_but_last = lambda self: self.packed(self.size)  # type: ignore[method-assign]
+    swap(Request, "packed_but_last", lambda self: self.packed(self.size))
 
 
 @mutation
@@ -116,3 +116,10 @@ def begins_a_chat_without_the_begin_marker() -> None:
             self._adds_begin = adds
 
     wrap(TextTokenizer, "chat", chat)
+
+
+@mutation
+def forgets_what_a_placeholder_stands_for() -> None:
+    from engine.request import Request
+
+    swap(Request, "keyed", lambda self, start, stop: self.tokens[start:stop])

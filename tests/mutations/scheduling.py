@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.mutations.registry import mutation, wrap
+from tests.mutations.registry import mutation, swap, wrap
 
 
 @mutation
 def keeps_the_queues_index_in_the_dark_about_evictions() -> None:
     from engine.scheduler.longest import LongestPrefix
 
-    LongestPrefix.removed = lambda self, node: None  # type: ignore[method-assign]
+    swap(LongestPrefix, "removed", lambda self, node: None)
 
 
 @mutation
 def waits_for_no_prefix_in_flight() -> None:
     from engine.scheduler.barrier import Barrier
 
-    Barrier.in_flight = lambda self, request, match, running: None  # type: ignore[method-assign]
+    swap(Barrier, "in_flight", lambda self, request, match, running: None)
 
 
 @mutation
 def leaves_the_leaders_no_room_for_each_other() -> None:
     from engine.scheduler.barrier import Barrier
 
-    Barrier.held = lambda self, request, match: False  # type: ignore[method-assign]
+    swap(Barrier, "held", lambda self, request, match: False)
 
 
 @mutation
 def ignores_the_fairness_bound() -> None:
     from engine.scheduler.fairness import Fairness
 
-    Fairness.before = lambda self, request, queue, to_compute: None  # type: ignore[method-assign]
+    swap(Fairness, "before", lambda self, request, queue, to_compute: None)
 
 
 @mutation
@@ -45,7 +45,7 @@ def displaces_an_equal() -> None:
         *facts, config = asked
         return right(*facts, config.model_copy(update={"preempt_threshold": config.preempt_threshold - 1}))
 
-    admission.victims = victims  # type: ignore[assignment]
+    swap(admission, "victims", victims)
 
 
 @mutation
