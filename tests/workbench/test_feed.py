@@ -23,7 +23,6 @@ from workbench.ui.feed import Feed
 from workbench.ui.runs import Run, Runs
 
 
-
 def told(going: Coroutine[Any, Any, Any]) -> Any:
     """Run a coroutine in a thread of its own: a browser test before may have left a loop running in this one."""
     with ThreadPoolExecutor(1) as thread:
