@@ -16,13 +16,6 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not 
 SIZES = {"desktop": (1440, 900), "tablet": (1024, 768), "phone": (390, 844)}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests go to one worker, so that two workers share the browser tests file by file."""
-    for item in items:
-        if item.get_closest_marker("browser"):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
-
-
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
     """The browser. None on this machine: one skip line, and a failure under CI."""

@@ -150,7 +150,7 @@ def test_tree_table_keeps_arrows_to_itself(exported: Path, open_page: Callable[.
     page.get_by_role("button", name="tree as a table").click()
     rows = page.locator("[role=treegrid] tr[data-node]")
     live = len(Replay(run().events).at(1500).nodes)
-    assert rows.count() == live
+    until(page, f"document.querySelectorAll('[role=treegrid] tr[data-node]').length === {live}")
     rows.first.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")

@@ -53,7 +53,7 @@ def wait_for_events(page: Any, run: Run) -> None:
     """Wait until a page shows this run and can go to all of its events."""
     page.wait_for_function(
         "([run, last]) => document.querySelector('.radix-player').dataset.run === run && document.querySelector('.rp-range').max === last",
-        arg=[run.id, str(len(run.lines) - 1)], timeout=60_000,
+        arg=[run.id, str(len(run.lines) - 1)], timeout=110_000,
     )  # fmt: skip
 
 

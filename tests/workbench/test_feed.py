@@ -7,7 +7,8 @@ import json
 import random
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,13 @@ from workbench.ui import feed as feeds
 from workbench.ui import runs as module
 from workbench.ui.feed import Feed
 from workbench.ui.runs import Run, Runs
+
+
+def told(going: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine in a thread of its own: a browser test before may have left a loop running in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, going).result()
+
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "walkthrough.jsonl"
 
@@ -119,7 +127,7 @@ def test_viewers_who_keep_up_share_one_message(quick: None) -> None:
         assert story.feed.viewers == 0
         return viewers
 
-    viewers = asyncio.run(go())
+    viewers = told(go())
     for viewer in viewers:
         assert viewer.seqs == list(range(60))
         assert viewer.texts == {str(i): f"text {i}" for i in range(20)}
@@ -141,7 +149,7 @@ def test_who_comes_late_gets_all_of_it_in_batches(quick: None, monkeypatch: pyte
         await task
         return viewer
 
-    viewer = asyncio.run(go())
+    viewer = told(go())
     assert viewer.seqs == list(range(25)) and viewer.texts == {"0": "a", "1": "b"}
     assert max(len(json.loads(m.split(b"data: ")[1])["events"]) for m in viewer.messages) == 7
 
@@ -156,7 +164,7 @@ def test_a_run_that_is_over_is_told_from_anywhere(since: int) -> None:
         await viewer.watch(story.feed)
         return viewer
 
-    viewer = asyncio.run(go())
+    viewer = told(go())
     assert viewer.seqs == list(range(since, 20)) and viewer.ended is not None
     assert viewer.texts == ({"0": "a"} if since < 20 else {})
 
@@ -171,7 +179,7 @@ def test_a_run_that_never_began_ends_without_a_header() -> None:
         await task
         return viewer
 
-    viewer = asyncio.run(go())
+    viewer = told(go())
     assert viewer.ended == {"status": "stopped", "error": None} and viewer.seqs == []
 
 
@@ -206,7 +214,7 @@ def test_leaving_and_resuming_loses_nothing_while_a_thread_adds(quick: None) -> 
             assert viewer.texts == {str(i): t for i, t in story.texts}
         return viewers
 
-    asyncio.run(go())
+    told(go())
 
 
 def test_an_end_is_heard_by_everyone_however_it_falls(quick: None) -> None:
@@ -221,7 +229,7 @@ def test_an_end_is_heard_by_everyone_however_it_falls(quick: None) -> None:
             thread.join()
             assert viewer.seqs == [0]
 
-    asyncio.run(go())
+    told(go())
 
 
 def test_flushes_are_at_most_twenty_a_second() -> None:
@@ -241,7 +249,7 @@ def test_flushes_are_at_most_twenty_a_second() -> None:
         assert viewer.seqs == list(range(300))
         return len(viewer.messages), took
 
-    messages, took = asyncio.run(go())
+    messages, took = told(go())
     assert 2 <= messages <= took / feeds.TICK + 2
 
 
@@ -260,7 +268,7 @@ def test_silence_is_broken_by_a_comment(monkeypatch: pytest.MonkeyPatch) -> None
         assert story.feed.viewers == 0
         return heard
 
-    heard = asyncio.run(go())
+    heard = told(go())
     assert heard[0].startswith(b"event: header") and heard[1].startswith(b"id: 1") and heard[2:] == [b": waiting\n\n"] * 3
 
 

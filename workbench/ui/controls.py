@@ -89,7 +89,7 @@ class Controls:
 
     def connect(self, note: gr.HTML, after: list[Any]) -> None:
         """Say what each control does; `note` tells about the scenario, `after` are the picture and the buttons."""
-        self.preset.input(self.choose, self.asked, [self.own_row, self.yaml, *self.knobs, note, *after], js=CHOOSING, **QUIET).then(None, js=CHOSEN)
+        self.preset.input(self.choose, [self.preset, self.prefix, self.questions, self.yaml], [self.own_row, self.yaml, *self.knobs, note, *after], js=CHOOSING, **QUIET).then(None, js=CHOSEN)
         for box in (self.prefix, self.questions):  # `change` and not `input`: a paste is no input to Gradio
             box.change(self.retold, self.asked, [self.yaml, note], **TYPED)
         for knob, name in zip(self.knobs, KNOBS, strict=True):
@@ -134,17 +134,21 @@ class Controls:
         return yaml, self.describe(yaml)
 
     def retyped(self, yaml: str, by: str) -> tuple[Any, ...]:
-        """The text has changed: the knobs follow where it can be read; changed by hand, it is somebody's own."""
-        whose = _edited() if by == "hand" else (gr.skip(), gr.skip())
+        """The text has changed. By hand: it is somebody's own, and the knobs follow where it can be read.
+
+        Otherwise preset, knobs or questions changed it, and stand as they should: one may be turned again by now.
+        """
+        still = [gr.skip()] * len(KNOBS)
+        if by != "hand":
+            return (gr.skip(), gr.skip(), self.describe(yaml), *still)
         try:
             engine = self.read(yaml).engine
         except ValueError:
-            return (*whose, self.describe(yaml), *[gr.skip()] * len(KNOBS))
-        return (*whose, self.describe(yaml), *_knobs(engine))
+            return (*_edited(), self.describe(yaml), *still)
+        return (*_edited(), self.describe(yaml), *_knobs(engine))
 
-    def choose(self, *asked: Any) -> tuple[Any, ...]:
+    def choose(self, title: str, prefix: str, questions: str, yaml: str) -> tuple[Any, ...]:
         """Another preset: its own text and knobs, and its recorded run where there is one."""
-        title, prefix, questions, yaml = asked[:4]
         name = self.titles.get(title)
         note: Any
         try:
