@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import msgspec
+
 from engine.events import Namespace, Ranked
 
 WIDTH = 4
@@ -54,8 +56,7 @@ class Stop:
     wanted: int | None = None
 
 
-@dataclass(slots=True)
-class Match:
+class Match(msgspec.Struct):
     """A look-up's result: `length` tokens (whole pages) are known along `path`.
 
     The last node of the path may be matched only in part: `inside` of its tokens, else all of it.
@@ -91,8 +92,7 @@ class Match:
         return self.explain()
 
 
-@dataclass(slots=True)
-class Inserted:
+class Inserted(msgspec.Struct):
     """What an insert did: tokens that were `already_there`, and the caller's pages that are not needed."""
 
     node: Any
@@ -102,8 +102,7 @@ class Inserted:
     """Tokens of the sequence that the cache now holds."""
 
 
-@dataclass(slots=True)
-class Evicted:
+class Evicted(msgspec.Struct):
     """Pages that left one node; the caller gives them to the pool."""
 
     node: int

@@ -8,12 +8,13 @@ a node to go by (`engine.cache.future`).
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 Key = tuple[float | int, ...]
 KeyOf = Callable[[Any], Key]
+Entry = tuple[Key, int, Any]
 
 PROTECTED = 2
 """Hits from which `slru` takes a node only after all that have fewer."""
@@ -74,12 +75,12 @@ class EvictionQueue:
 
     def __init__(self, key: KeyOf) -> None:
         self.key = key
-        self._heap: list[tuple[Key, int, Any]] = []
+        self._heap: list[Entry] = []
         self._limit = 1024
 
     def push(self, node: Any) -> None:
         """Enter a leaf that may be evicted, at its present key."""
-        heapq.heappush(self._heap, (self.key(node), node.id, node))
+        heappush(self._heap, (self.key(node), node.id, node))
         if len(self._heap) > self._limit:
             self._tidy()
 
@@ -87,27 +88,38 @@ class EvictionQueue:
         """The next leaf to go, or None."""
         heap = self._heap
         while heap:
-            key, _, node = heapq.heappop(heap)
+            key, _, node = heappop(heap)
             if node.evictable and key == self.key(node):
                 return node
         return None
 
     def head(self, count: int) -> list[tuple[Key, Any]]:
         """The next `count` leaves in order and their keys, left where they are."""
+        near = sorted(self._heap[: 2**count - 1])[:count]  # the least of a heap stand at its top
+        before = None
+        for key, _, node in near:
+            if node is before or not node.evictable or key != self.key(node):
+                near = self._fresh(count)
+                break
+            before = node
+        return [(key, node) for key, _, node in near]
+
+    def _fresh(self, count: int) -> list[Entry]:
+        """The first entries that hold, each leaf once; what does not hold is dropped on the way."""
         heap = self._heap
-        entries: list[tuple[Key, int, Any]] = []
-        while heap and len(entries) < count:
-            entry = heapq.heappop(heap)
+        found: list[Entry] = []
+        while heap and len(found) < count:
+            entry = heappop(heap)
             key, _, node = entry
-            if node.evictable and key == self.key(node) and (not entries or node is not entries[-1][2]):
-                entries.append(entry)
-        for entry in entries:
-            heapq.heappush(heap, entry)
-        return [(key, node) for key, _, node in entries]
+            if node.evictable and key == self.key(node) and not (found and node is found[-1][2]):
+                found.append(entry)
+        for entry in found:
+            heappush(heap, entry)
+        return found
 
     def _tidy(self) -> None:
         """Drop stale entries; again only after the heap has doubled, so that a push stays O(log n)."""
         fresh = {n.id: (k, i, n) for k, i, n in self._heap if n.evictable and k == self.key(n)}
         self._heap = list(fresh.values())
-        heapq.heapify(self._heap)
+        heapify(self._heap)
         self._limit = 2 * len(self._heap) + 1024

@@ -5,12 +5,12 @@ D10, one traffic under all policies, is in `tests/workbench/test_evictions.py`.
 
 from __future__ import annotations
 
-import heapq
 from typing import Any
 
 import pytest
 
 from engine import events as ev
+from engine.cache import eviction
 from engine.cache.eviction import POLICIES
 from tests.engine.grove import Asker, Grove
 from tests.engine.lab import Lab
@@ -80,7 +80,7 @@ def test_d7_the_most_recently_used_goes_first_also_after_a_touch() -> None:
 def test_d8_an_eviction_looks_at_a_few_leaves_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys computed and entries moved, counted: no scan of the tree, nor of its leaves."""
     looks = {"keys": 0, "pops": 0, "walked": 0}
-    lru, pop = POLICIES["lru"], heapq.heappop
+    lru, pop = POLICIES["lru"], eviction.heappop
 
     def key(node: Any) -> Any:
         looks["keys"] += 1
@@ -91,7 +91,7 @@ def test_d8_an_eviction_looks_at_a_few_leaves_however_many_there_are(monkeypatch
         return pop(heap)
 
     monkeypatch.setitem(POLICIES, "lru", key)
-    monkeypatch.setattr(heapq, "heappop", popped)
+    monkeypatch.setattr(eviction, "heappop", popped)
     grove = Grove()
     grove.trace.keep = False
     monkeypatch.setattr(grove.cache, "walk", lambda: looks.__setitem__("walked", looks["walked"] + 1))
