@@ -13,22 +13,15 @@ from engine import events as ev
 from tests.browser.serving import SCRIPTED, Served, choose, opened, run
 from tests.browser.test_fold_in_browser import puppet
 from tests.browser.test_player_linked import PAGE
-from tests.browser.test_sessions import step, until, wait_for_events
-from workbench import scenario as scenarios
+from tests.browser.watching import Stepped, stepped_run, until, wait_for_events
 from workbench.ui import player
-from workbench.ui.runs import Gate, Run
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 
 @pytest.fixture
-def stepped(served: Served) -> Iterator[Run]:
-    """A run of some 60 steps with evictions that waits for leave before each step."""
-    requests = [{"id": f"R{i}", "tokens": f"{'AB'[i % 2]}12+{c}9", "at_step": 4 * i, "max_new_tokens": 6} for i, c in enumerate("CDEFGHIJKLMN", 1)]
-    run = Run(scenarios.parse({"name": "watched", "engine": {"executor": "puppet", "pages": 80}, "requests": requests}), gate=Gate(True))
-    served.worker.offer(run)
-    yield run
-    run.halt()
+def stepped(served: Served) -> Iterator[Stepped]:
+    yield from stepped_run(served)
 
 
 def bare(open_page: Callable[..., Any]) -> Any:
@@ -133,17 +126,17 @@ WATCH = """() => {
 }"""
 
 
-def test_j4_nothing_is_drawn_while_nothing_happens(served: Served, stepped: Run, open_page: Callable[..., Any]) -> None:
+def test_j4_nothing_is_drawn_while_nothing_happens(served: Served, stepped: Stepped, open_page: Callable[..., Any]) -> None:
     """J4: no new events for 5 s on a page that follows a run: no redraw. Then one step: only the picture changes."""
     page = opened(open_page(), f"{served.url}#run={stepped.id}")
-    step(stepped, 12)
+    stepped.step(12)
     wait_for_events(page, stepped)
     page.wait_for_timeout(1500)  # what moves comes to rest
     page.evaluate(WATCH)
     page.wait_for_timeout(5000)
     assert page.evaluate("seen") == {"drawn": 0, "inside": 0, "outside": []}
     assert stepped.feed.viewers == 1
-    step(stepped, 1)
+    stepped.step(1)
     wait_for_events(page, stepped)
     seen = page.evaluate("seen")
     assert seen["drawn"] > 0 and seen["inside"] > 0 and seen["outside"] == []
@@ -158,11 +151,11 @@ LOOKED_AT = """() => ({
 
 
 def test_j5_view_selection_and_tip_outlast_ten_updates_and_it_can_be_held_still(
-    served: Served, stepped: Run, open_page: Callable[..., Any]
+    served: Served, stepped: Stepped, open_page: Callable[..., Any]
 ) -> None:
     """J5: zoom, hover, pick a node, let 10 updates pass: all are kept. And there is a way to hold the picture still."""
     page = opened(open_page(), f"{served.url}#run={stepped.id}")
-    step(stepped, 26)
+    stepped.step(26)
     wait_for_events(page, stepped)
     page.wait_for_timeout(600)
     page.evaluate("window.canvas = document.querySelector('.rp-tree canvas')")
@@ -176,12 +169,12 @@ def test_j5_view_selection_and_tip_outlast_ten_updates_and_it_can_be_held_still(
     before = page.evaluate(LOOKED_AT)
     assert before["zoomed"] and before["chosen"] and before["tip"] == [f"#{before['chosen']}"] and before["same"]
     for _ in range(10):
-        step(stepped, 1)
+        stepped.step(1)
         wait_for_events(page, stepped)
         assert page.evaluate(LOOKED_AT) == before
     page.get_by_role("button", name="hold still").click()
     held = page.get_attribute(".radix-player", "data-seq")
-    step(stepped, 3)
+    stepped.step(3)
     wait_for_events(page, stepped)
     assert page.get_attribute(".radix-player", "data-seq") == held
     page.get_by_role("button", name="go on with the run").click()

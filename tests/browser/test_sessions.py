@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from tests.browser.serving import SCRIPTED, Served, choose, opened
-from workbench import scenario as scenarios
+from tests.browser.watching import Stepped, stepped_run, until, wait_for_events
 from workbench.replay import Replay, digest
-from workbench.ui.runs import Gate, Run
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -24,41 +22,12 @@ TABS = 7
 
 
 @pytest.fixture
-def stepped(served: Served) -> Iterator[Run]:
-    """A run of some 40 steps that waits for leave before each."""
-    requests = [{"id": f"R{i}", "tokens": f"A9+{c}5", "at_step": 3 * i, "max_new_tokens": 6} for i, c in enumerate("BCDEFGHIJK", 1)]
-    engine = {"executor": "puppet", "pages": 40}
-    run = Run(scenarios.parse({"name": "watched", "engine": engine, "requests": requests}), gate=Gate(True))
-    served.worker.offer(run)
-    yield run
-    run.halt()
-
-
-def step(run: Run, steps: int) -> None:
-    """Let a run take some steps, and wait until it has."""
-    for _ in range(steps):
-        before = len(run.lines)
-        run.gate.step()
-        until(lambda before=before: len(run.lines) > before or run.ended)
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline, "it did not come to pass within a minute"
-        time.sleep(0.01)
-
-
-def wait_for_events(page: Any, run: Run) -> None:
-    """Wait until a page shows this run and can go to all of its events."""
-    page.wait_for_function(
-        "([run, last]) => document.querySelector('.radix-player').dataset.run === run && document.querySelector('.rp-range').max === last",
-        arg=[run.id, str(len(run.lines) - 1)], timeout=110_000,
-    )  # fmt: skip
+def stepped(served: Served) -> Iterator[Stepped]:
+    yield from stepped_run(served)
 
 
 def test_seven_tabs_of_one_browser_see_all_of_a_run_and_still_can_be_used(
-    served: Served, stepped: Run, open_page: Callable[..., Any]
+    served: Served, stepped: Stepped, open_page: Callable[..., Any]
 ) -> None:
     """A browser opens six connections to one server; neither open tabs nor streams may use them up."""
     watched = open_page()
@@ -67,7 +36,7 @@ def test_seven_tabs_of_one_browser_see_all_of_a_run_and_still_can_be_used(
         page.on("console", lambda m: watched.complaints.append(m.text))
         opened(type("Tab", (), {"page": page}), f"{served.url}#run={stepped.id}")
     for page in pages:
-        step(stepped, 2)
+        stepped.step(2)
         wait_for_events(page, stepped)
     page = pages[5]
     choose(page, SCRIPTED)
@@ -86,16 +55,16 @@ def test_seven_tabs_of_one_browser_see_all_of_a_run_and_still_can_be_used(
 
 
 def test_a_hidden_tab_lets_go_of_its_stream_and_resumes_without_a_lost_event(
-    served: Served, stepped: Run, open_page: Callable[..., Any]
+    served: Served, stepped: Stepped, open_page: Callable[..., Any]
 ) -> None:
     page = opened(open_page(), f"{served.url}#run={stepped.id}")
-    step(stepped, 4)
+    stepped.step(4)
     wait_for_events(page, stepped)
     for _ in range(3):
         page.evaluate(HIDE, True)
         until(lambda: stepped.feed.viewers == 0)
         seen = page.get_attribute(".rp-range", "max")
-        step(stepped, 5)
+        stepped.step(5)
         assert page.get_attribute(".rp-range", "max") == seen
         page.evaluate(HIDE, False)
         wait_for_events(page, stepped)
@@ -111,17 +80,17 @@ def test_a_hidden_tab_lets_go_of_its_stream_and_resumes_without_a_lost_event(
     assert "Run of just now" in page.inner_text("#shown")
 
 
-def test_a_moment_of_a_run_that_is_still_going_can_be_sent(served: Served, stepped: Run, open_page: Callable[..., Any]) -> None:
-    step(stepped, 10)
+def test_a_moment_of_a_run_that_is_still_going_can_be_sent(served: Served, stepped: Stepped, open_page: Callable[..., Any]) -> None:
+    stepped.step(10)
     page = opened(open_page(), f"{served.url}#run={stepped.id}&seq=20")
     page.wait_for_selector(".radix-player[data-seq='20'][data-following=false]")
-    step(stepped, 3)
+    stepped.step(3)
     wait_for_events(page, stepped)
     assert page.locator(".radix-player").get_attribute("data-seq") == "20"
     page.click("#shown button")
     page.wait_for_selector(f".radix-player[data-seq='{len(stepped.lines) - 1}'][data-following=true]")
     page.click("#shown button")
-    step(stepped, 1)
+    stepped.step(1)
     wait_for_events(page, stepped)
     assert page.locator(".radix-player").get_attribute("data-following") == "false"
 

@@ -10,8 +10,13 @@
 
   const sleep = (ms, gone) =>
     new Promise((done) => {
-      const timer = setTimeout(done, ms);
-      gone.addEventListener("abort", () => (clearTimeout(timer), done()), { once: true });
+      const end = () => {
+        clearTimeout(timer);
+        gone.removeEventListener("abort", end);
+        done();
+      };
+      const timer = setTimeout(end, ms);
+      gone.addEventListener("abort", end);
     });
 
   /** The place with the fewest who hold it or wait for it. */
