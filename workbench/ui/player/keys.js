@@ -12,7 +12,8 @@
   RP.listenKeys = (target, player) => {
     const press = (event) => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-      const on = event.target instanceof Element ? event.target : document.body;
+      // A dialog that has just closed keeps the focus until the page is drawn again.
+      const on = event.target instanceof Element && !event.target.closest("dialog:not([open])") ? event.target : document.body;
       if (on.closest(FIELD)) return;
       if (event.key === " " && on.closest("button, a, summary")) return;
       if (!LETTER.test(event.key) && event.key !== "Escape" && on.closest(MOVES)) return;
