@@ -17,6 +17,7 @@ from engine.config import EVICTIONS, POLICIES, EngineConfig
 from workbench import presets
 from workbench import scenario as scenarios
 from workbench.estimate import estimate
+from workbench.explain.words import eviction_name
 from workbench.ui import asking, text
 from workbench.ui.runs import Run
 from workbench.ui.worker import Worker
@@ -62,7 +63,7 @@ class Controls:
         self.preset = gr.Dropdown([*self.titles, OWN, EDITED], value=opens, label="What happens when…", elem_id="preset", scale=5, min_width=270)
         self.cache = gr.Radio(CACHES, value="radix", label="Cache", elem_id="cache", scale=0, min_width=176)
         self.policy = gr.Dropdown(list(POLICIES), value=opening.policy, label="Policy", elem_id="policy", scale=0, min_width=132, filterable=False)
-        self.eviction = gr.Dropdown(list(EVICTIONS), value=opening.eviction, label="Eviction", elem_id="eviction", scale=0, min_width=104, filterable=False)
+        self.eviction = gr.Dropdown([(eviction_name(e), e) for e in EVICTIONS], value=opening.eviction, label="Eviction", elem_id="eviction", scale=0, min_width=104, filterable=False)
         self.pages = gr.Number(opening.pages, label="Pool, pages", elem_id="pages", precision=0, scale=0, min_width=86)
         self.size = gr.Number(opening.page_size, label="Page, tokens", elem_id="page-size", precision=0, scale=0, min_width=86)
         self.knobs = [self.cache, self.policy, self.eviction, self.pages, self.size]

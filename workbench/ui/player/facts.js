@@ -21,7 +21,7 @@
       this.shown = seq;
       this.trace = trace;
       const e = trace.event(seq);
-      this.panel.note.textContent = `asked ${RP.count(e.asked, "page")}, freed ${RP.number(e.freed)} · ${e.policy}`;
+      this.panel.note.textContent = `asked ${RP.count(e.asked, "page")}, freed ${RP.number(e.freed)} · ${RP.evictionName(e.policy)}`;
       const rows = e.ranking.slice(0, 5).map((r) => ({
         cells: [`#${r.node}`, RP.number(r.tokens), RP.number(r.age), RP.number(r.hits), r.taken ? `${RP.number(r.taken)}` : "stays"],
         current: r.taken > 0,
