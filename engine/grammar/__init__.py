@@ -1,0 +1,1 @@
+"""Constrained decoding: regex and JSON schema -> byte automaton -> compressed automaton -> token masks."""
