@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from engine.request import Request
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Coming:
     """One request and when it is due: at a step, at a time (seconds), or `think` seconds after another's end."""
 
     request: Request
     number: int
     at: float | None = None
-    at_step: int | None = None
-    after: str | None = None
     think: float = 0.0
 
 
@@ -23,7 +22,10 @@ class Arrivals:
     """Pending arrivals in the order in which they fall due; together: in the order of submission."""
 
     def __init__(self) -> None:
-        self._coming: list[Coming] = []
+        self._coming: dict[str, Coming] = {}
+        self._by_step: list[tuple[float, int, Coming]] = []
+        self._by_time: list[tuple[float, int, Coming]] = []
+        self._after: dict[str, list[Coming]] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -33,41 +35,48 @@ class Arrivals:
         self, request: Request, at: float | None, at_step: int | None, after: str | None, think: float
     ) -> None:
         """Expect a request."""
-        self._coming.append(Coming(request, self._count, at, at_step, after, think))
+        coming = self._coming[request.id] = Coming(request, self._count, at, think)
         self._count += 1
+        if at is not None:
+            heappush(self._by_time, (at, coming.number, coming))
+        if at_step is not None:
+            heappush(self._by_step, (max(at_step, 1), coming.number, coming))
+        if after is not None:
+            self._after.setdefault(after, []).append(coming)
 
     def expects(self, request: str) -> bool:
         """Whether a request is still to come."""
-        return any(c.request.id == request for c in self._coming)
+        return request in self._coming
 
     def forget(self, request: str) -> Request | None:
         """Drop an arrival that has not happened; returns it, or None when there is none."""
-        for coming in self._coming:
-            if coming.request.id == request:
-                self._coming.remove(coming)
-                return coming.request
-        return None
+        coming = self._coming.pop(request, None)
+        return None if coming is None else coming.request
 
     def ended(self, request: str, t: float) -> None:
         """A request ended at `t`: those that waited for it now have a time."""
-        for coming in self._coming:
-            if coming.after == request:
-                coming.after, coming.at = None, t + coming.think
+        for coming in self._after.pop(request, ()):
+            coming.at = t + coming.think
+            heappush(self._by_time, (coming.at, coming.number, coming))
 
     def due(self, step: int, t: float) -> list[tuple[Request, float]]:
         """Take out what has fallen due, each with the time it was due at."""
-        now = [
-            c for c in self._coming
-            if (c.at is not None and c.at <= t) or (c.at_step is not None and max(c.at_step, 1) <= step)
-        ]  # fmt: skip
-        if not now:
-            return []
-        self._coming = [c for c in self._coming if c not in now]
+        now: list[Coming] = []
+        for heap, reached in ((self._by_step, step), (self._by_time, t)):
+            while (first := self._first(heap)) is not None and heap[0][0] <= reached:
+                heappop(heap)
+                del self._coming[first.request.id]
+                now.append(first)
         now.sort(key=lambda c: (t if c.at is None else c.at, c.number))
         return [(c.request, t if c.at is None else c.at) for c in now]
 
     def next(self) -> tuple[int | None, float | None]:
         """The nearest step and the nearest time at which something falls due (None: nothing does)."""
-        steps = [c.at_step for c in self._coming if c.at_step is not None]
-        times = [c.at for c in self._coming if c.at is not None]
-        return min(steps, default=None), min(times, default=None)
+        step = int(self._by_step[0][0]) if self._first(self._by_step) is not None else None
+        return step, self._by_time[0][0] if self._first(self._by_time) is not None else None
+
+    def _first(self, heap: list[tuple[float, int, Coming]]) -> Coming | None:
+        """What falls due first in a heap; those that were forgotten or have come by the other way leave it."""
+        while heap and self._coming.get(heap[0][2].request.id) is not heap[0][2]:
+            heappop(heap)
+        return heap[0][2] if heap else None
