@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.browser.conftest import SIZES
-from tests.browser.serving import SCRIPTED, Served, choose, opened, run
+from tests.browser.serving import SCRIPTED, Served, choose, opened, run, sideways
 from workbench import presets
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -50,6 +50,7 @@ def test_a_scripted_preset_runs_and_the_cache_off_arm_stands_beside(served: Serv
     assert "identical" in words and "11 with the cache, 24 without" in words and "simulated" in words
     page.click(".rw-compare summary")
     assert page.locator(".rw-compare tbody tr").count() == 3
+    assert sideways(page, SIZES.values()) == []
 
 
 def test_scrubbing_back_and_forth_shows_other_moments(served: Served, open_page: Callable[..., Any]) -> None:
