@@ -151,6 +151,29 @@ def test_a_stall_is_a_gap_and_names_the_culprit(open_page: Callable[..., Any]) -
     assert "stalled for 3 s: the prefill of R2 ran instead" in page.locator(".rp-lanes .rp-tip").inner_text()
 
 
+def test_tokens_found_in_the_cache_are_a_mark_with_their_count_and_take_no_time(open_page: Callable[..., Any]) -> None:
+    """R2 finds 16 of its 32 tokens: its prefill has the colour of computing from end to end."""
+    requests = [{"id": id, "tokens": f"A16+{b}16", "max_new_tokens": 4, **after} for id, b, after in (("R1", "B", {}), ("R2", "C", {"after": "R1"}))]
+    trace = runner.run(scenario.parse({"name": "half", "engine": {"executor": "puppet", "pages": 128}, "requests": requests})).trace
+    page = mount(open_page, trace)
+    colours, founds, wanted = page.evaluate(
+        """() => { player.seek(player.trace.length - 1); player.draw();
+          const { lanes, replay, theme } = player; const { surface, rowHeight, bars } = lanes;
+          const part = replay.segments.lanes[1].parts.find((p) => p.sort === 'prefill');
+          const [from, to] = [lanes.at(part.from) + 1, lanes.at(part.to) - 2];
+          const [x, y] = [from * surface.ratio, (rowHeight + 12) * surface.ratio];
+          const { data } = surface.ctx.getImageData(Math.ceil(x), Math.round(y), Math.floor((to - from) * surface.ratio), 1);
+          const seen = new Set(); for (let i = 0; i < data.length; i += 4) seen.add([...data.subarray(i, i + 3)].join());
+          return [[...seen], bars.founds.map(({ number, tokens, told }) => [number, tokens, told]), theme.computed]; }"""
+    )
+    assert founds == [[1, 16, True]]
+    assert colours == [",".join(str(int(wanted.strip("#")[i : i + 2], 16)) for i in (0, 2, 4))]
+    mark = page.locator(".rp-lanes .rp-legend").get_by_text("tokens found in the cache: took no time")
+    assert mark.is_visible()
+    off = runner.run(scenario.parse({"name": "off", "engine": {"executor": "puppet", "pages": 128, "cache": "off"}, "requests": requests})).trace
+    assert not mount(open_page, off).locator(".rp-lanes .rp-legend").get_by_text("took no time").is_visible()
+
+
 def test_the_selected_request_says_how_long_it_stalled_and_how_its_first_token_came(open_page: Callable[..., Any]) -> None:
     page = mount(open_page, stalled())
     page.evaluate("player.select({ request: 'R1' }); player.seek(player.trace.length - 1); player.draw()")

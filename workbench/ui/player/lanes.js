@@ -47,7 +47,7 @@
       this.wider = button("−", "see more time", () => this.look(this.zoom / CLOSER));
       for (const b of [this.allButton, this.axisButton]) b.setAttribute("aria-pressed", "false");
       this.legend = RP.legend([
-        ["wait", "waiting"], ["hit", "prefill: cached"], ["computed", "computed"], ["recomputed", "computed again"],
+        ["wait", "waiting"], ["hit", "tokens found in the cache: took no time"], ["computed", "prefill"], ["recomputed", "prefill again"],
         ["decode", "answering"], ["forced", "forced"], ["jumped", "jumped"], ["stall", "stalled"], ["retract", "◆ sent back"],
       ]);
       this.empty = RP.el("p", { class: "rp-hint", text: "No request has arrived yet." });
@@ -141,7 +141,7 @@
       this.rows = scrolls ? this.scrolled(state) : this.choose(state);
       const ctx = surface.begin(height);
       const answer = narrow ? 0 : surface.width * 0.28;
-      this.left = narrow ? 0 : Math.min(170, surface.width * 0.18);
+      this.left = narrow ? RP.LANE_FOUND + 1 : Math.min(170, surface.width * 0.18);
       this.right = surface.width - answer - 8;
       this.range(state, many);
       this.empty.hidden = state.requestCount > 0;
@@ -255,6 +255,7 @@
       const { sources } = this.player.replay.segments;
       for (const source of ["forced", "jumped"]) this.legend.marks[source].hidden = !sources.has(source);
       for (const mark of ["recomputed", "retract"]) this.legend.marks[mark].hidden = !this.player.trace.has("request.retracted");
+      this.legend.marks.hit.hidden = !this.player.replay.segments.founds;
       this.legend.marks.stall.hidden = !this.player.replay.segments.stalls;
       const some = this.all ? `from number ${RP.number((this.rows[0] || 0) + 1)} on` : "running, next to go, last ended";
       const which = shown < total ? `${RP.number(shown)} of ${RP.count(total, "request")}: ${some}` : RP.count(total, "request");
