@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ def test_a_scripted_preset_runs_and_the_cache_off_arm_stands_beside(served: Serv
 
 def test_scrubbing_back_and_forth_shows_other_moments(served: Served, open_page: Callable[..., Any]) -> None:
     page = opened(open_page(), served.url)
+    assert page.inner_text(".rp-place").startswith("event 236 of 236 · after step 48 of 48 · ")
     last = int(page.locator(".radix-player").get_attribute("data-seq"))
     page.keyboard.press("Home")
     page.wait_for_selector(".radix-player[data-seq='0']")
@@ -136,6 +138,8 @@ def test_single_steps_then_the_rest(served: Served, open_page: Callable[..., Any
     page.click("#step")
     page.wait_for_function("document.querySelector('#message').innerText.includes('Step by step')")
     page.wait_for_selector(".radix-player[data-ended=false]")
+    page.wait_for_function("/event (\\d+) so far/.exec(document.querySelector('#message').innerText)[1] === document.querySelector('.rp-range').max")
+    assert re.match(r"event (\d+) of \1 · step 1 of 1 · ", page.inner_text(".rp-place"))
     first = int(page.locator(".radix-player").get_attribute("data-events"))
     page.wait_for_selector("#step:not([disabled])")
     page.click("#step")

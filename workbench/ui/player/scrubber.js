@@ -113,7 +113,7 @@
       this.jumps[JUMPS.length - 1].hidden = !selection;
       const seq = Math.max(0, state.seq);
       const words = trace.length
-        ? `event ${RP.number(seq)} of ${RP.number(last)} · step ${RP.number(trace.step.a[seq])} · ${RP.seconds(trace.t.a[seq])}`
+        ? `event ${RP.number(seq)} of ${RP.number(last)} · ${RP.stepOf(this.player, seq)} · ${RP.seconds(trace.t.a[seq])}`
         : "no events yet";
       this.place.textContent = words;
       this.range.setAttribute("aria-valuetext", words);

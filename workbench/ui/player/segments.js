@@ -21,6 +21,8 @@
       /** Steps completed after each event. */
       this.steps = new RP.Growing(Int32Array);
       this.done = 0;
+      /** The last step that was planned: events after it carry the number of a step that may never come. */
+      this.planned = 0;
       /** Numbers of the requests that decode, and of those that a running step leaves out. */
       this.decoding = new Set();
       this.stalled = new Set();
@@ -94,6 +96,7 @@
     },
     "step.planned"(segments, state, seq) {
       for (const number of segments.stalled) segments.resume(number, seq);
+      segments.planned = segments.trace.step.a[seq];
       const e = segments.trace.tables[segments.trace.kind.a[seq]];
       const prefills = e.prefills.a[segments.trace.row.a[seq]];
       const joined = new Set(Array.from(state.members, (name) => segments.trace.requestOf.get(name)));
