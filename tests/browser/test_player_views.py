@@ -12,7 +12,7 @@ import pytest
 from benchmarks.make_trace import make
 from engine import events as ev
 from tests.browser.test_player_linked import mount, pressed
-from workbench import export, runner, scenario
+from workbench import export, presets, runner, scenario
 from workbench.replay import Replay, digest
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -179,6 +179,30 @@ def test_the_selected_request_says_how_long_it_stalled_and_how_its_first_token_c
     page.evaluate("player.select({ request: 'R1' }); player.seek(player.trace.length - 1); player.draw()")
     facts = page.locator(".rp-selection .rp-facts").inner_text()
     assert "3 s by the prefill of R2" in facts and "1 s: 0 s in the queue, 1 s in prefill" in facts
+
+
+def test_a_long_prompt_says_how_much_of_it_is_shown_and_opens_whole(open_page: Callable[..., Any]) -> None:
+    trace = ev.Trace.read(presets.recorded_path("handbook"))
+    ids = next(e.prompt for e in trace if isinstance(e, ev.RequestArrived) and e.request == "R1")
+    page = mount(open_page, trace)
+    page.evaluate("player.select({ request: 'R1' }); player.seek(player.trace.length - 1); player.draw()")
+    prompt, answer = page.locator(".rp-selection .rp-text").all()
+    text = "".join(trace.header.texts[str(i)] for i in ids)
+
+    def shown() -> str:
+        return str(prompt.locator("p").text_content())
+
+    assert f"the first 600 of {len(ids):,} tokens" in prompt.inner_text() and len(shown()) < len(text) / 2 and text.startswith(shown())
+    assert not answer.get_by_role("button").is_visible()
+    prompt.get_by_role("button", name="show all").click()
+    until(page, f"document.querySelector('.rp-selection .rp-text p').textContent.length === {len(text)}")
+    assert shown() == text and prompt.locator(".rp-note").inner_text() == ""
+    page.evaluate("player.step(-1); player.draw()")
+    assert shown() == text, "it stays open while the moment changes"
+    prompt.get_by_role("button", name="show less").click()
+    until(page, f"document.querySelector('.rp-selection .rp-text p').textContent.length < {len(text)}")
+    page.evaluate("player.select({ node: 3 }); player.draw()")
+    assert "the first 200 of 1,471 tokens" in page.locator(".rp-selection .rp-text").inner_text()
 
 
 def test_pages_promised_to_running_answers_are_told(open_page: Callable[..., Any]) -> None:

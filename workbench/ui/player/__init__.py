@@ -22,7 +22,7 @@ SCRIPTS = (
     "dom.js", "theme.js", "draw.js", "tip.js", "words.js", "nodewords.js", "lost.js", "why.js", "parting.js", "whypanel.js",
     "tween.js", "cells.js", "icicle.js", "tidy.js", "graph.js", "treegrid.js", "treeview.js",
     "pool.js", "lanebars.js", "lanetold.js", "lanes.js", "queue.js", "curves.js", "timeline.js",
-    "tables.js", "facts.js", "scrubber.js", "search.js", "find.js", "help.js", "keys.js", "screen.js", "player.js", "address.js",
+    "tables.js", "longtext.js", "facts.js", "scrubber.js", "search.js", "find.js", "help.js", "keys.js", "screen.js", "player.js", "address.js",
 )  # fmt: skip
 """In the order in which they must run."""
 

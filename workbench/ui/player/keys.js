@@ -4,7 +4,7 @@
 
   const FIELD = "input:not([type=range], [type=radio], [type=checkbox]), textarea, select, [contenteditable], dialog, [role=listbox], [role=menu]";
   /** What moves about by itself: there only letters are ours. */
-  const MOVES = "[role=treegrid], .rp-scroll, .rp-scrolls, .rp-text, [role=tablist], input:not([type=range])";
+  const MOVES = "[role=treegrid], .rp-scroll, .rp-scrolls, .rp-text p, [role=tablist], input:not([type=range])";
   const LETTER = /^[a-z/?]$/i;
   const FAR = 100;
 

@@ -91,6 +91,7 @@
     addTexts(texts) {
       Object.assign(this.trace.texts, texts);
       this.tree.words.clear();
+      for (const text of this.selected.texts) text.known = null;
       this.redraw();
     }
 
