@@ -212,6 +212,9 @@ def test_why_is_answered_from_the_trace_and_a_moment_can_be_sent(served: Served,
     seq = page.locator(".radix-player").get_attribute("data-seq")
     page.wait_for_function(f"location.hash.includes('seq={seq}') && location.hash.includes('run=')")
     where = page.evaluate("location.hash")
+    with page.expect_download() as saved:
+        page.click("#shown a:text('save as one page')")
+    assert f'"seq": {seq}, "node": ' in Path(saved.value.path()).read_text(encoding="utf-8")
     other = opened(open_page(), served.url + where)
     other.wait_for_selector(f".radix-player[data-seq='{seq}']")
     assert other.locator(".radix-player").get_attribute("data-run") == page.locator(".radix-player").get_attribute("data-run")

@@ -9,6 +9,7 @@
     if (location.protocol === "about:") return;
     const read = () => {
       const at = new URLSearchParams(location.hash.slice(1));
+      if (!OURS.some((name) => at.has(name))) return;
       if (at.has("view")) player.setView(at.get("view"));
       if (at.has("seq")) player.seek(+at.get("seq"));
       if (at.has("node")) player.select({ node: +at.get("node") });

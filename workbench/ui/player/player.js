@@ -12,7 +12,7 @@
  *     p.setView("icicle" | "tree" | "table")
  *     p.play(+1 | -1 | 0, speed)          // forwards, backwards, stop; 0.5 to 16 times
  *     p.setGhost({ label, points: [[t, share], ...] } | null)  // another arm's line: seconds, 0 to 1
- *     p.setWhy(async (seq, selection) => answer | null)        // `workbench.explain`'s, as JSON
+ *     p.setWhy(async (seq, selection) => answer | null, without)  // `workbench.explain`'s, as JSON; null: its own sentence, and `without`
  *     p.state()                           // { run, seq, events, selection, view, following, playing }
  *     p.digest()                          // hash of the folded state at the cursor
  *     p.on("ready" | "seek" | "select" | "view" | "follow", fn)
@@ -177,8 +177,8 @@
       this.redraw();
     }
 
-    setWhy(fn) {
-      this.why.setAsk(fn);
+    setWhy(fn, without) {
+      this.why.setAsk(fn, without);
       this.redraw();
     }
 

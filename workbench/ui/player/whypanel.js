@@ -27,9 +27,14 @@
       this.busy = false;
     }
 
-    /** @param {?function(number, ?Object): Promise<Object>} fn asked with event number and selection. */
-    setAsk(fn) {
+    /**
+     * @param {?function(number, ?Object): Promise<Object>} fn asked with event number and selection.
+     * @param {string} [without] what is added to the player's own sentence where there is no answer.
+     */
+    setAsk(fn, without = "") {
       this.ask = fn;
+      this.without = without;
+      this.unanswered = false;
       this.key = "";
       /** The run that the answer shown is about; until there is one, the player's own sentence stands. */
       this.answered = null;
@@ -61,7 +66,8 @@
       const number = trace.requestNumber(subject);
       this.line.replaceChildren(RP.el("b", { text: number === undefined ? subject : RP.requestName(trace, number) }), rest);
       const parting = RP.parting(trace, state);
-      this.more.replaceChildren(...(parting ? RP.tokenRows(trace, parting) : []));
+      const hint = this.unanswered && this.without ? [RP.el("p", { class: "rp-hint", text: this.without })] : [];
+      this.more.replaceChildren(...(parting ? RP.tokenRows(trace, parting) : []), ...hint);
     }
 
     /** Ask the host about (seq, selection) once the cursor rests; while it never rests, now and then. */
@@ -86,7 +92,7 @@
       const run = this.player.run;
       try {
         const answer = await this.ask(seq, selection);
-        if (answer && run === this.player.run) this.show(answer);
+        if (run === this.player.run) answer ? this.show(answer) : this.missed();
       } catch (error) {
         if (run === this.player.run) this.show({ headline: "This could not be answered.", detail: [error.message] });
       }
@@ -97,8 +103,17 @@
       if (later) later();
     }
 
+    /** No answer: the player's own sentence, and not the last answer, which was about something else. */
+    missed() {
+      this.answered = null;
+      this.unanswered = true;
+      this.own(this.player.now);
+      this.rest();
+    }
+
     show({ headline, detail = [], rows = [], table = null, links = [] }) {
       this.answered = this.player.run;
+      this.unanswered = false;
       this.line.textContent = headline;
       this.more.replaceChildren(
         ...detail.map((text) => RP.el("p", { text })),
