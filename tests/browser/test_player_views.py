@@ -217,6 +217,34 @@ def test_pages_promised_to_running_answers_are_told(open_page: Callable[..., Any
     assert "promised" not in page.locator(".rp-pool .rp-note").inner_text()
 
 
+def test_lanes_that_are_not_shown_are_counted_and_a_selected_one_is_always_in_sight(open_page: Callable[..., Any]) -> None:
+    trace, _ = pressed()
+    total = sum(isinstance(e, ev.RequestArrived) for e in trace)
+    page = mount(open_page, trace)
+    hint = page.get_by_role("button", name=f"{total - 7} more: scroll through all {total}")
+    look = "() => { player.draw(); const { rows, low, left } = player.lanes; return { rows, low, left }; }"
+    page.evaluate("player.seek(player.trace.length - 1); player.draw()")
+    before = page.evaluate(look)
+    assert hint.is_visible() and f"7 of {total} requests shown" in page.locator(".rp-lanes .rp-note").inner_text()
+    for row in (0, 3):
+        page.locator(".rp-lanes canvas").click(position={"x": 40, "y": 24 * row + 12})
+        assert page.evaluate("player.state().selection.request") == f"R{before['rows'][row] + 1}"
+        assert page.evaluate(look) == before, "selecting what is in sight moves nothing"
+    page.evaluate("player.select({ request: 'R1' })")
+    after = page.evaluate(look)
+    assert after["rows"][0] == 0 and len(after["rows"]) == 7 and after["low"] < before["low"]
+    assert page.evaluate("player.lanes.at(player.replay.segments.lanes[0].parts[0].from)") >= after["left"]
+    hint.click()
+    until(page, "document.querySelector('.rp-scrolls') !== null")
+    assert not hint.is_visible() and "scroll for the rest" in page.locator(".rp-lanes .rp-note").inner_text()
+    page.evaluate("() => { player.select({ request: 'R9' }); player.draw(); }")
+    until(page, "player.lanes.rows.includes(8)")
+    top = page.evaluate("player.lanes.frame.scrollTop")
+    page.locator(".rp-lanes canvas").click(position={"x": 40, "y": 24 * 6 + 12})
+    page.evaluate("player.draw()")
+    assert page.evaluate("player.lanes.frame.scrollTop") == top
+
+
 def test_lanes_of_all_requests_scroll_and_time_can_be_looked_at_closer(open_page: Callable[..., Any]) -> None:
     trace, _ = pressed()
     page = mount(open_page, trace)
