@@ -102,11 +102,10 @@
           ["below", parent >= 0 ? `#${state.get(parent, N.ID)}` : parent < -1 ? `#${-1 - parent}, which is gone` : "the root"],
           ...(state.reachable(slot) ? [] : [["unreachable", "no look-up can find it"]]),
           ["children", RP.number(field(N.CHILDREN))],
-          ["hits", RP.number(field(N.HITS))],
+          ["hits", `${RP.number(field(N.HITS))}${this.player.lit.used.size ? `: found by ${this.names(this.player.lit.used)}` : ""}`],
           ["idle", RP.count(state.tick - field(N.LAST), "tick")],
           ["written by", this.names(this.player.lit.wrote)],
           ["held by", this.names(this.player.lit.holds)],
-          ["found by", this.names(this.player.lit.used)],
           ...(field(N.PINS) ? [["pinned until", `step ${RP.number(field(N.PINS))}`]] : []),
         ],
         texts: [

@@ -157,8 +157,7 @@
     light() {
       const { selection, seq, now } = this;
       const { layout } = this.tree.icicle;
-      this.concerns.of(selection);
-      return { selection, seq, now, layout, moment: layout.moment, lit: RP.lit(now, layout, selection, this.concerns.finds) };
+      return { selection, seq, now, layout, moment: layout.moment, lit: RP.lit(now, layout, selection, this.replay.hits) };
     }
 
     setView(view) {
