@@ -231,8 +231,27 @@ def test_the_compare_page_lays_arms_side_by_side(served: Served, open_page: Call
     words = page.inner_text("#words")
     assert "fcfs: 1,052 of 6,784" in words and "lpm: 4,800 of 6,784" in words and "identical" in words
     assert page.locator("#pairs tbody tr").count() == 16
+    assert "First tokens in lpm against fcfs: sooner for" in words
+    page.click("#pairs tr[data-request=R6] button")
+    page.wait_for_selector("#pairs .rw-told a >> nth=1")
+    told = page.inner_text("#pairs .rw-told")
+    assert told.startswith("fcfs R6 (C question 4) reused 400 of its 424 prompt tokens") and "lpm R6 (C question 4) reused" in told
+    page.wait_for_function("[...document.querySelectorAll('#dots .rw-chosen')].map((e) => e.textContent).join() === 'R6'")
+    assert sideways(page, SIZES.values()) == []
+    page.reload()
+    page.wait_for_selector("#pairs tr[data-request=R6] + .rw-told a >> nth=1")
+    assert page.inner_text("#words") == words and page.inner_text("#pairs .rw-told") == told
+    assert page.input_value("#arms textarea") == "fcfs:engine.policy=fcfs\nlpm:engine.policy=lpm"
+    where = page.get_attribute("#pairs .rw-told a >> nth=1", "href")
+    lab = opened(open_page(), served.url.rstrip("/") + where)
+    lab.wait_for_function("document.querySelector('.rp-why-line').innerText.startsWith('R6 (C question 4) reused')")
+    assert lab.locator(".radix-player").get_attribute("data-run") in where
     page.fill("#arms textarea", "only:engine.policy=lpm")
     page.click("#go")
     page.wait_for_selector("#message[data-kind=error]")
     assert "2 to 4" in page.inner_text("#message")
+    page.goto("about:blank")
+    page.goto(served.url + "compare#cmp=never-was")
+    page.wait_for_selector("#message[data-kind=error]")
+    assert "gone" in page.inner_text("#message") and not page.is_visible("#results")
     assert not [u for u in watched.requests if not u.startswith((served.url, "data:", "blob:"))]
