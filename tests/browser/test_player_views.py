@@ -355,6 +355,26 @@ def test_the_host_answers_why(open_page: Callable[..., Any]) -> None:
     page.evaluate("player.play(0)")
 
 
+def test_while_the_selection_is_not_there_yet_the_event_is_explained_and_that_is_said(open_page: Callable[..., Any]) -> None:
+    trace, _ = pressed()
+    born = next(e for e in trace if isinstance(e, ev.NodeCreated) and e.seq > 300)
+    arrived = next(e for e in trace if isinstance(e, ev.RequestArrived) and e.seq > 300)
+    page = mount(open_page, trace)
+    page.evaluate(WHY.replace("%s", ""))
+    page.evaluate(f"player.seek({born.seq + 1}); player.select({{ node: {born.node} }})")
+    until(page, f"JSON.stringify(asked.at(-1)) === '[{born.seq + 1},{{\"node\":{born.node}}}]'")
+    page.evaluate(f"player.seek({born.seq - 5})")
+    until(page, f"JSON.stringify(asked.at(-1)) === '[{born.seq - 5},null]'")
+    said = page.locator(".rp-not-yet")
+    assert said.inner_text() == f"Node #{born.node} is selected, but is not in the tree yet: event {born.seq} brings it."
+    assert f"not yet: event {born.seq} brings it" in page.locator(".rp-selection").inner_text()
+    said.get_by_role("button").click()
+    until(page, f"JSON.stringify(asked.at(-1)) === '[{born.seq},{{\"node\":{born.node}}}]'")
+    assert not said.is_visible()
+    page.evaluate(f"player.select({{ request: '{arrived.request}' }}); player.seek(3); player.draw()")
+    assert said.inner_text() == f"{arrived.request} is selected, but has not arrived yet: event {arrived.seq} brings it."
+
+
 SIZES = {"desktop": 1440, "tablet": 1024, "phone": 390}
 
 

@@ -90,7 +90,7 @@
 
     node(state, id) {
       const slot = state.slotOfNode.get(id) - 1;
-      if (slot < 0) return { name: `node #${id}`, facts: [["in the tree", "not at this event"]], texts: [] };
+      if (slot < 0) return { name: `node #${id}`, facts: [["in the tree", this.absent(state.seq)]], texts: [] };
       const field = (f) => state.get(slot, f);
       const parent = field(N.PARENT);
       return {
@@ -116,6 +116,13 @@
         ],
         node: id,
       };
+    }
+
+    /** Why a selected node is not in the tree. */
+    absent(seq) {
+      const { n, a } = this.player.chosenEvents;
+      if (!n) return "it never was";
+      return a[0] > seq ? `not yet: event ${RP.number(a[0])} brings it` : "no more";
     }
 
     /** The nodes that are lit, from the top. */

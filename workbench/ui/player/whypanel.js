@@ -21,8 +21,9 @@
       this.panel = RP.panel("why", "Why");
       this.line = RP.el("p", { class: "rp-why-line" });
       this.more = RP.el("div", { class: "rp-why-more" });
+      this.notYet = RP.el("p", { class: "rp-hint rp-not-yet", hidden: "" });
       this.spoken = RP.el("p", { class: "rp-spoken", "aria-live": "polite" });
-      this.panel.body.append(this.line, this.more, this.spoken);
+      this.panel.body.append(this.line, this.more, this.notYet, this.spoken);
       this.key = "";
       this.busy = false;
     }
@@ -41,12 +42,32 @@
     }
 
     draw(state) {
-      const { trace, selection } = this.player;
+      const { trace } = this.player;
+      const coming = this.coming(state.seq);
+      const selection = coming < 0 ? this.player.selection : null;
+      this.tellComing(coming);
       if (this.ask && state.seq >= 0) this.wonder(state.seq, selection);
       if (!this.ask || state.seq < 0 || this.answered !== this.player.run) this.own(state);
       const about = !this.ask || !selection ? "" : `${selection.node ? `node #${selection.node}` : selection.request} · `;
       this.panel.note.textContent = state.seq < 0 ? "" : `${about}event ${RP.number(state.seq)}, ${trace.kindOf(state.seq)}`;
       this.rest();
+    }
+
+    /** The event that brings a selection which is not there yet; -1 where it is there, or nothing is selected. */
+    coming(seq) {
+      const { selection, chosenEvents } = this.player;
+      return selection && chosenEvents.n && chosenEvents.a[0] > seq ? chosenEvents.a[0] : -1;
+    }
+
+    /** Until then the event is explained, and this says why it is not the selection. */
+    tellComing(coming) {
+      const { selection } = this.player;
+      this.notYet.hidden = coming < 0;
+      if (coming < 0 || (selection === this.awaited && coming === this.brings)) return;
+      [this.awaited, this.brings] = [selection, coming];
+      const what = selection.node ? `Node #${selection.node} is selected, but is not in the tree yet` : `${selection.request} is selected, but has not arrived yet`;
+      const go = this.link({ kind: "event", id: coming, text: `event ${RP.number(coming)} brings it` });
+      this.notYet.replaceChildren(`${what}: `, go, ".");
     }
 
     /** Speak when nothing has moved for a while; never while playing. */
