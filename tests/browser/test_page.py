@@ -214,6 +214,7 @@ def test_why_is_answered_from_the_trace_and_a_moment_can_be_sent(served: Served,
     where = page.evaluate("location.hash")
     with page.expect_download() as saved:
         page.click("#shown a:text('save as one page')")
+    assert saved.value.suggested_filename == f"walkthrough-{page.locator('.radix-player').get_attribute('data-run')}.html"
     assert f'"seq": {seq}, "node": ' in Path(saved.value.path()).read_text(encoding="utf-8")
     other = opened(open_page(), served.url + where)
     other.wait_for_selector(f".radix-player[data-seq='{seq}']")

@@ -148,7 +148,14 @@ def test_a_stall_is_a_gap_and_names_the_culprit(open_page: Callable[..., Any]) -
     assert stalls[0][1] > plans[-1].seq
     gap = page.evaluate("() => { player.seek(player.trace.length - 1); player.draw(); const [g] = player.lanes.bars.gaps; return [g.x + g.w / 2, g.top + 8]; }")
     page.locator(".rp-lanes canvas").hover(position={"x": gap[0], "y": gap[1]})
-    assert "stalled for 3 s: the prefill of R2 ran instead" in page.locator(".rp-lanes .rp-tip").inner_text()
+    tip = page.locator(".rp-lanes .rp-tip")
+    assert "stalled for 3 s: the prefill of R2 ran instead" in tip.inner_text()
+    page.keyboard.press("Escape")
+    assert not tip.is_visible()
+    page.locator(".rp-lanes canvas").hover(position={"x": gap[0] + 1, "y": gap[1]})
+    assert tip.is_visible()
+    page.locator(".rp-lanes h2").hover()
+    assert not tip.is_visible()
 
 
 def test_tokens_found_in_the_cache_are_a_mark_with_their_count_and_take_no_time(open_page: Callable[..., Any]) -> None:

@@ -33,8 +33,10 @@ def _packed(text: bytes, media_type: str, save_as: str | None = None) -> Respons
 
 
 def _file_name(run: Run) -> str:
-    name = run.scenario.name if run.scenario else run.id
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:80] or "run"
+    """What was run and which run it was, as `handbook-recorded` or `burst-x3A_9kQ`."""
+    scenario = (ev.decode_header(run.header).scenario if run.header else None) or "run"
+    which = "recorded" if run.kind == "recorded" else run.id
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', scenario)[:80].strip('-') or 'run'}-{which}"
 
 
 def add_routes(app: FastAPI, worker: Worker, to_html: Callable[[ev.Trace, str, str | None, Opening], str]) -> None:

@@ -38,7 +38,7 @@
       case " ":
         return player.scrubber.toggle(!player.scrubber.playing, event.shiftKey ? -1 : 1) ?? true;
       case "Escape":
-        return player.tree.icicle.zoomTo(-1) ?? player.select(null) ?? true;
+        return player.clear() ?? true;
       case "/":
         return player.find.open() ?? true;
       case "?":

@@ -135,6 +135,13 @@
       this.emit("select");
     }
 
+    /** Escape: the whole tree, nothing selected, no card beside the pointer. */
+    clear() {
+      for (const tip of this.root.querySelectorAll(".rp-tip")) tip.hidden = true;
+      this.tree.icicle.zoomTo(-1);
+      this.select(null);
+    }
+
     /** A page's owner as a selection; null while it is free. */
     ownerOf(page) {
       const code = this.now.owner.get(page);
