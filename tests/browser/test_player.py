@@ -131,6 +131,25 @@ def test_a_long_saved_page_says_that_the_app_tells_more(exported: Path, open_pag
     until(page, "!document.querySelector('.rp-why-more').textContent.includes('only the app')")
 
 
+def test_a_moment_set_in_the_address_is_not_lost_to_the_one_that_was_about_to_be_written(exported: Path, open_page: Callable[..., Any]) -> None:
+    page = show(open_page(), exported, "#seq=5")
+    until(page, "document.querySelector('.radix-player').dataset.seq === '5'")
+    # The address is written a while after a move. That while passes as another moment is about to be set: so the
+    # write comes after the setting, and before the page is told of it.
+    page.evaluate(
+        """() => { location.hash = 'seq=6'; return new Promise((done) => addEventListener('hashchange', () => {
+          const { port1, port2 } = new MessageChannel();
+          port1.onmessage = () => { location.hash = 'seq=20&request=R1'; done(); };
+          port2.postMessage('');
+          const end = performance.now() + 400; while (performance.now() < end);
+        }, { once: true })); }"""
+    )
+    until(page, "document.querySelector('.radix-player').dataset.seq === '20'")
+    until(page, "location.hash.includes('seq=20') && location.hash.includes('request=R1')")
+    page.keyboard.press("ArrowRight")
+    until(page, "location.hash.includes('seq=21') && location.hash.includes('request=R1')")
+
+
 def test_no_text_of_a_trace_becomes_markup(exported: Path, open_page: Callable[..., Any]) -> None:
     page = show(open_page(), exported, "#seq=2000&request=R5")
     for button in page.locator("button.rp-twin:has-text('table')").all():
