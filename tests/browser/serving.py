@@ -81,15 +81,22 @@ SIDEWAYS = """() => {
   const scrolls = (e) => e && e !== document.body && (['auto', 'scroll'].includes(getComputedStyle(e).overflowX) || scrolls(e.parentElement));
   return [document.documentElement.scrollWidth > innerWidth ? 'the page' : '', ...[...document.querySelectorAll('main *')]
     .filter((e) => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 0.5 && !scrolls(e.parentElement))
-    .map((e) => `${e.tagName} ${e.className}`)].filter(Boolean);
+    .map((e) => `${e.tagName} ${e.getAttribute('class')}`)].filter(Boolean);
 }"""
 
 
 def sideways(page: Any, sizes: Iterable[tuple[int, int]]) -> list[str]:
-    """What sticks out of the window at its right, outside boxes that scroll by themselves, in windows of several sizes."""
+    """What sticks out of the window at its right, outside boxes that scroll by themselves, in windows of several sizes.
+
+    Charts take a while to follow the window: what still sticks out some seconds later counts.
+    """
     out = []
     for width, height in sizes:
         page.set_viewport_size({"width": width, "height": height})
-        page.wait_for_timeout(100)
-        out += [f"{width}: {what}" for what in page.evaluate(SIDEWAYS)]
+        for _ in range(100):
+            page.wait_for_timeout(60)
+            wide = page.evaluate(SIDEWAYS)
+            if not wide:
+                break
+        out += [f"{width}: {what}" for what in wide]
     return out
