@@ -19,11 +19,11 @@ from engine import events as ev
 from workbench import compare as comparing
 from workbench import experiments
 from workbench import scenario as scenarios
-from workbench.experiments.words import table
+from workbench.experiments.words import table as rows_of
 from workbench.explain import Explainer, plain
 from workbench.presets import preset_names
-from workbench.recording import as_scenario
-from workbench.report import Report
+from workbench.printed import comparison_table, simulated_at, table, table_again
+from workbench.recording import as_scenario, run_again
 from workbench.runner import run
 
 OK, BROKEN, BAD_INPUT, STOPPED = 0, 1, 2, 130
@@ -101,14 +101,23 @@ def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="watch the invariant at every step")
 
 
-def _load(args: argparse.Namespace) -> tuple[scenarios.Scenario, Any]:
+def _recorded(args: argparse.Namespace) -> ev.Trace | None:
+    """The trace that is to be replayed; None where a scenario is named."""
+    if not args.scenario.endswith(".jsonl"):
+        return None
+    if args.model:
+        raise scenarios.ScenarioError("--model: a recorded trace is replayed without a model")
+    return ev.Trace.read(args.scenario)
+
+
+def _load(args: argparse.Namespace) -> scenarios.Scenario:
     overrides = scenarios.settings(args.set)
+    recorded = _recorded(args)
+    if recorded is not None:
+        return as_scenario(recorded, overrides)
     if args.model:
         overrides["engine.model"] = args.model
-    if args.scenario.endswith(".jsonl"):
-        return as_scenario(ev.Trace.read(args.scenario), overrides), None
-    scenario = scenarios.load(args.scenario, overrides)
-    return scenario, _model(scenario)
+    return scenarios.load(args.scenario, overrides)
 
 
 def _tell(scenario: scenarios.Scenario) -> None:
@@ -138,15 +147,21 @@ def _progress() -> Any:
 
 
 def _run(args: argparse.Namespace) -> int:
-    scenario, loaded = _load(args)
-    _tell(scenario)
-    done = run(scenario, loaded=loaded, check=args.check)
+    recorded = _recorded(args)
+    if recorded is not None:
+        again = run_again(recorded, scenarios.settings(args.set), check=args.check)
+        done, told = again.run, table_again(again)
+    else:
+        scenario = _load(args)
+        _tell(scenario)
+        done = run(scenario, loaded=_model(scenario), check=args.check)
+        told = table(done.report)
     if args.trace:
         done.trace.write(args.trace)
     if args.json:
         _print_json(done.report)
     else:
-        print(_table(done.report))
+        print(told)
     return BROKEN if isinstance(done.report.invariants, list) else OK
 
 
@@ -154,10 +169,7 @@ def _compare(args: argparse.Namespace) -> int:
     if args.repeats < 1:
         raise scenarios.ScenarioError(f"--repeats: must be 1 or more; got {args.repeats}")
     arms = [comparing.parse_arm(a) for a in args.arm]
-    overrides = scenarios.settings(args.set)
-    if args.model:
-        overrides["engine.model"] = args.model
-    scenario = scenarios.load(args.scenario, overrides)
+    scenario = _load(args)
     comparing.arms_of(scenario, arms)
     _tell(scenario)
     result, _ = comparing.compare(
@@ -167,7 +179,9 @@ def _compare(args: argparse.Namespace) -> int:
     if args.json:
         _print_json(result)
     else:
-        print(_comparison_table(result))
+        print(comparison_table(result))
+        if scenario.engine.executor == "replay":
+            print(simulated_at(result.arms[0].report))
     return BROKEN if any(isinstance(a.report.invariants, list) for a in result.arms) else OK
 
 
@@ -187,7 +201,7 @@ def _experiment(args: argparse.Namespace) -> int:
     if args.json:
         _print_json(result)
     else:
-        print(table(result))
+        print(rows_of(result))
     return BROKEN if result.failed else OK
 
 
@@ -233,49 +247,3 @@ def _app(args: argparse.Namespace) -> int:
 
 def _print_json(document: Any) -> None:
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n")
-
-
-def _seconds(value: float | None, simulated: bool) -> str:
-    return "-" if value is None else f"{value:.3f} s" + (" sim." if simulated else "")
-
-
-def _table(report: Report) -> str:
-    simulated = report.header.clock == "virtual"
-    rows = [("request", "status", "prompt", "cached", "computed", "output", "TTFT")]
-    rows += [
-        (
-            r.id, f"{r.status}, {r.finish_reason}" if r.finish_reason else r.status, str(r.prompt_tokens),
-            _count(r.cached_tokens), _count(r.computed_tokens), str(len(r.output_ids)), _seconds(r.ttft, simulated),
-        )
-        for r in report.requests
-    ]  # fmt: skip
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))) for row in rows]
-    t = report.totals
-    rate = "unknown" if t.hit_rate is None else f"{t.hit_rate:.1%}"
-    lines.append(
-        f"\n{t.cached_tokens:,} of {t.prompt_tokens:,} prompt tokens reused ({rate}), {t.steps:,} steps, "
-        f"{t.evictions:,} evictions of {t.evicted_tokens:,} tokens, {_seconds(t.duration, simulated)}"
-    )
-    if report.invariants is not None:
-        lines.append(f"invariants: {report.invariants if report.invariants == 'ok' else '; '.join(report.invariants)}")
-    return "\n".join(lines)
-
-
-def _count(value: int | None) -> str:
-    return "-" if value is None else str(value)
-
-
-def _comparison_table(result: comparing.Comparison) -> str:
-    simulated = result.arms[0].report.header.clock == "virtual"
-    lines = ["TTFT by request: " + ", ".join(a.name for a in result.arms)]
-    for pair in result.paired:
-        shares = ", ".join("-" if s is None else f"{s:.0%}" for s in pair.share_of_total)
-        lines.append(f"{pair.id}: " + " against ".join(_seconds(v, simulated) for v in pair.ttft) + f" (share of the whole request {shares})")
-    for arm in result.arms:
-        t = arm.report.totals
-        lines.append(f"{arm.name}: {t.computed_tokens:,} prompt tokens computed, {t.cached_tokens:,} reused, {_seconds(t.duration, simulated)} in all")
-    lines.append("outputs: identical" if result.outputs_equal else f"outputs: differ, first at {result.first_difference}")
-    if result.first_decision:
-        lines.append(f"first decision that differs: {result.first_decision.why}")
-    return "\n".join(lines)

@@ -1,6 +1,7 @@
 """What a run will take, said before it starts: from rates measured on this machine with this model.
 
-An upper bound for the time: every prompt token computed, nothing reused, one decode step a token.
+A guess for the time, not a bound: every prompt token computed, nothing reused, one decode step a token. Reuse and
+batches make a run shorter; attention over long prompts makes it longer than short ones were measured.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Rates:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Upper bounds for one arm: seconds (None where nothing was measured), bytes of KV, prompt tokens."""
+    """Of one arm: seconds without any reuse (None where nothing was measured), bytes of KV, prompt tokens, most output tokens."""
 
     seconds: float | None
     kv_bytes: int | None
@@ -50,7 +51,7 @@ def measure(loaded: Any) -> Rates:
 
 
 def estimate(scenario: Scenario, loaded: Any, rates: Rates | None) -> Estimate:
-    """Upper bounds for one run of a scenario."""
+    """What one run of a scenario will take."""
     prompt = 0
     for request in scenario.requests:
         if request.tokens is not None:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from engine import events as ev
+from workbench.explain.saved import LONGEST, Opening, saved
 from workbench.ui import player
 
 
@@ -121,8 +122,11 @@ def columns(trace: ev.Trace) -> dict[str, Any]:
 
 def pack(trace: ev.Trace) -> str:
     """The trace as base64 of gzipped columns, for `RadixPlayer.unpack`. The same trace packs the same."""
-    text = json.dumps(columns(trace), separators=(",", ":"), ensure_ascii=False)
-    return base64.b64encode(gzip.compress(text.encode(), compresslevel=9, mtime=0)).decode()
+    return _zipped(json.dumps(columns(trace), separators=(",", ":"), ensure_ascii=False).encode())
+
+
+def _zipped(content: bytes) -> str:
+    return base64.b64encode(gzip.compress(content, compresslevel=9, mtime=0)).decode()
 
 
 _PAGE = """<!doctype html>
@@ -133,6 +137,7 @@ _PAGE = """<!doctype html>
 body{{margin:0}}</style></head>
 <body class="rp-page"><main id="player"></main>
 <script type="application/octet-stream" id="trace">{packed}</script>
+<script type="application/octet-stream" id="answers">{answers}</script>
 <script>{script}</script>
 <script>
 (async () => {{
@@ -140,26 +145,42 @@ body{{margin:0}}</style></head>
     theme: "auto", title: {title_json}, note: {note_json}, recorded: true, keys: "page",
   }});
   await player.load({{ packed: document.getElementById("trace").textContent }});
+  const {{ seq, ...selection }} = {opening_json};
+  player.seek(seq ?? player.trace.length - 1);
+  player.select(Object.keys(selection).length ? selection : null);
   RadixPlayer.linkToAddress(player);
+  const answers = await RadixPlayer.unzip(document.getElementById("answers").textContent);
+  player.setWhy(RadixPlayer.savedWhy(answers), {without_json});
 }})();
 </script></body></html>
 """
 
 
-def _script_json(value: str | None) -> str:
-    """A string as a literal that cannot end the script element it stands in."""
+def _script_json(value: Any) -> str:
+    """A value as a literal that cannot end the script element it stands in."""
     return json.dumps(value).replace("<", "\\u003c")
 
 
-def to_html(trace: ev.Trace, title: str | None = None, note: str | None = None) -> str:
-    """One page that plays the trace with the network off. `note` tells what to watch for."""
+def to_html(trace: ev.Trace, title: str | None = None, note: str | None = None, opening: Opening | None = None) -> str:
+    """One page that plays the trace with the network off. `note` tells what to watch for.
+
+    It opens at the end, or at `opening`. Raises ExplainError when the trace does not hold what that names.
+    """
     shown = title or trace.header.scenario or "Recorded run"
     told = note if note is not None else trace.header.note
+    opening = opening or Opening()
+    answers = saved(trace, opening)
+    without = "The app tells more of this: open the trace there." if answers.whole else (
+        f"This run has more than {LONGEST:,} events; for most of them only the app tells more than this."
+    )
     return _PAGE.format(
         title=html.escape(shown),
         styles=player.styles(),
         script=player.sources(),
         packed=pack(trace),
+        answers=_zipped(msgspec.json.encode(answers)),
         title_json=_script_json(shown),
         note_json=_script_json(told),
+        opening_json=_script_json({k: v for k, v in msgspec.to_builtins(opening).items() if v is not None}),
+        without_json=_script_json(without),
     )

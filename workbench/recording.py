@@ -6,10 +6,13 @@ Run on the replay executor it takes the same decisions without model or GPU; onl
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from engine import events as ev
 from workbench.replay import fold
+from workbench.report import Report, RequestReport, build
+from workbench.runner import Run, run
 from workbench.scenario import Scenario, ScenarioError, parse
 
 
@@ -47,6 +50,34 @@ def as_scenario(trace: ev.Trace, overrides: dict[str, Any] | None = None) -> Sce
         },
         overrides,
     )  # fmt: skip
+
+
+@dataclass
+class Again:
+    """A recording that was run again."""
+
+    run: Run
+    recorded: Report
+    """The report of the recording itself, with the times that were measured then."""
+    same: bool
+    """Whether every request was served, reused and answered as it was recorded."""
+
+
+def run_again(trace: ev.Trace, overrides: dict[str, Any] | None = None, *, check: bool = False) -> Again:
+    """Replay a recording; what its tokens read like comes from it as well. Raises ScenarioError as `as_scenario` does."""
+    done = run(as_scenario(trace, overrides), check=check)
+    recorded = build(trace.header, trace.events)
+    done.trace.header.texts = dict(trace.header.texts)
+    was = {r.id: r for r in recorded.requests}
+    for request in done.report.requests:
+        if request.output_text is None and request.output_ids == was[request.id].output_ids:
+            request.output_text = was[request.id].output_text
+    return Again(done, recorded, [_served(r) for r in done.report.requests] == [_served(r) for r in recorded.requests])
+
+
+def _served(r: RequestReport) -> tuple[Any, ...]:
+    """What became of a request, times apart."""
+    return (r.id, r.status, r.finish_reason, r.cached_tokens, r.computed_tokens, r.recomputed_tokens, r.retractions, tuple(r.output_ids))
 
 
 def _ends(events: Iterable[ev.Event]) -> tuple[dict[str, int], dict[str, int]]:

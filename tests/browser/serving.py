@@ -7,6 +7,7 @@ import logging
 import socket
 import threading
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import uvicorn
@@ -74,3 +75,28 @@ def run(page: Any, timeout: int = 20_000) -> None:
         arg=before, timeout=timeout,
     )  # fmt: skip
     page.wait_for_selector("#run:not([disabled])")
+
+
+SIDEWAYS = """() => {
+  const scrolls = (e) => e && e !== document.body && (['auto', 'scroll'].includes(getComputedStyle(e).overflowX) || scrolls(e.parentElement));
+  return [document.documentElement.scrollWidth > innerWidth ? 'the page' : '', ...[...document.querySelectorAll('main *')]
+    .filter((e) => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 0.5 && !scrolls(e.parentElement))
+    .map((e) => `${e.tagName} ${e.getAttribute('class')}`)].filter(Boolean);
+}"""
+
+
+def sideways(page: Any, sizes: Iterable[tuple[int, int]]) -> list[str]:
+    """What sticks out of the window at its right, outside boxes that scroll by themselves, in windows of several sizes.
+
+    Charts take a while to follow the window: what still sticks out some seconds later counts.
+    """
+    out = []
+    for width, height in sizes:
+        page.set_viewport_size({"width": width, "height": height})
+        for _ in range(100):
+            page.wait_for_timeout(60)
+            wide = page.evaluate(SIDEWAYS)
+            if not wide:
+                break
+        out += [f"{width}: {what}" for what in wide]
+    return out

@@ -76,6 +76,8 @@ def test_the_compare_page(served: Served, open_page: Callable[..., Any], dark: b
     page.click("#go")
     page.wait_for_selector("#dots .js-plotly-plot", timeout=60_000)
     page.wait_for_selector("#go:not([disabled])")
+    page.click("#pairs tr[data-request=R6] button")
+    page.wait_for_selector("#pairs .rw-told a >> nth=1")
     assert faults(page) == []
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.browser.serving import Served
 from workbench import experiments
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 
 def open_experiments(watched: Any, served: Served) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.browser.conftest import SIZES
-from tests.browser.serving import SCRIPTED, Served, choose, opened, run
+from tests.browser.serving import SCRIPTED, Served, choose, opened, run, sideways
 from workbench import presets
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -50,10 +51,12 @@ def test_a_scripted_preset_runs_and_the_cache_off_arm_stands_beside(served: Serv
     assert "identical" in words and "11 with the cache, 24 without" in words and "simulated" in words
     page.click(".rw-compare summary")
     assert page.locator(".rw-compare tbody tr").count() == 3
+    assert sideways(page, SIZES.values()) == []
 
 
 def test_scrubbing_back_and_forth_shows_other_moments(served: Served, open_page: Callable[..., Any]) -> None:
     page = opened(open_page(), served.url)
+    assert page.inner_text(".rp-place").startswith("event 236 of 236 · after step 48 of 48 · ")
     last = int(page.locator(".radix-player").get_attribute("data-seq"))
     page.keyboard.press("Home")
     page.wait_for_selector(".radix-player[data-seq='0']")
@@ -135,6 +138,8 @@ def test_single_steps_then_the_rest(served: Served, open_page: Callable[..., Any
     page.click("#step")
     page.wait_for_function("document.querySelector('#message').innerText.includes('Step by step')")
     page.wait_for_selector(".radix-player[data-ended=false]")
+    page.wait_for_function("/event (\\d+) so far/.exec(document.querySelector('#message').innerText)[1] === document.querySelector('.rp-range').max")
+    assert re.match(r"event (\d+) of \1 · step 1 of 1 · ", page.inner_text(".rp-place"))
     first = int(page.locator(".radix-player").get_attribute("data-events"))
     page.wait_for_selector("#step:not([disabled])")
     page.click("#step")
@@ -207,6 +212,10 @@ def test_why_is_answered_from_the_trace_and_a_moment_can_be_sent(served: Served,
     seq = page.locator(".radix-player").get_attribute("data-seq")
     page.wait_for_function(f"location.hash.includes('seq={seq}') && location.hash.includes('run=')")
     where = page.evaluate("location.hash")
+    with page.expect_download() as saved:
+        page.click("#shown a:text('save as one page')")
+    assert saved.value.suggested_filename == f"walkthrough-{page.locator('.radix-player').get_attribute('data-run')}.html"
+    assert f'"seq": {seq}, "node": ' in Path(saved.value.path()).read_text(encoding="utf-8")
     other = opened(open_page(), served.url + where)
     other.wait_for_selector(f".radix-player[data-seq='{seq}']")
     assert other.locator(".radix-player").get_attribute("data-run") == page.locator(".radix-player").get_attribute("data-run")
@@ -223,8 +232,27 @@ def test_the_compare_page_lays_arms_side_by_side(served: Served, open_page: Call
     words = page.inner_text("#words")
     assert "fcfs: 1,052 of 6,784" in words and "lpm: 4,800 of 6,784" in words and "identical" in words
     assert page.locator("#pairs tbody tr").count() == 16
+    assert "First tokens in lpm against fcfs: sooner for" in words
+    page.click("#pairs tr[data-request=R6] button")
+    page.wait_for_selector("#pairs .rw-told a >> nth=1")
+    told = page.inner_text("#pairs .rw-told")
+    assert told.startswith("fcfs R6 (C question 4) reused 400 of its 424 prompt tokens") and "lpm R6 (C question 4) reused" in told
+    page.wait_for_function("[...document.querySelectorAll('#dots .rw-chosen')].map((e) => e.textContent).join() === 'R6'")
+    assert sideways(page, SIZES.values()) == []
+    page.reload()
+    page.wait_for_selector("#pairs tr[data-request=R6] + .rw-told a >> nth=1")
+    assert page.inner_text("#words") == words and page.inner_text("#pairs .rw-told") == told
+    assert page.input_value("#arms textarea") == "fcfs:engine.policy=fcfs\nlpm:engine.policy=lpm"
+    where = page.get_attribute("#pairs .rw-told a >> nth=1", "href")
+    lab = opened(open_page(), served.url.rstrip("/") + where)
+    lab.wait_for_function("document.querySelector('.rp-why-line').innerText.startsWith('R6 (C question 4) reused')")
+    assert lab.locator(".radix-player").get_attribute("data-run") in where
     page.fill("#arms textarea", "only:engine.policy=lpm")
     page.click("#go")
     page.wait_for_selector("#message[data-kind=error]")
     assert "2 to 4" in page.inner_text("#message")
+    page.goto("about:blank")
+    page.goto(served.url + "compare#cmp=never-was")
+    page.wait_for_selector("#message[data-kind=error]")
+    assert "gone" in page.inner_text("#message") and not page.is_visible("#results")
     assert not [u for u in watched.requests if not u.startswith((served.url, "data:", "blob:"))]

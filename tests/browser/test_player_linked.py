@@ -101,6 +101,41 @@ def test_an_ended_request_lights_up_what_the_tree_still_holds_of_it(open_page: C
     assert runs == [0, 8] and len(got["pages"]) == 12
 
 
+def finders(trace: ev.Trace, replay: Replay, seq: int) -> dict[int, list[str]]:
+    """Who found each node up to an event: the look-up before each hit, along the path as it stood then."""
+    out: dict[int, list[str]] = {}
+    seeker = ""
+    for event in trace.events[: seq + 1]:
+        if isinstance(event, ev.RequestMatched):
+            seeker = event.request
+        elif isinstance(event, ev.NodeSplit):
+            out[event.front] = list(out.get(event.node, []))
+        elif isinstance(event, ev.NodeTouched) and event.hit:
+            for node in path(replay.at(event.seq), event.node):
+                out.setdefault(node, []).append(seeker)
+    return out
+
+
+def test_a_node_was_found_as_often_as_its_hits_say_also_after_a_split(open_page: Callable[..., Any]) -> None:
+    trace, replay = pressed()
+    last = len(trace) - 1
+    page = mount(open_page, trace)
+    got = page.evaluate(
+        """() => { player.seek(player.trace.length - 1); const s = player.now; const out = [];
+          for (let slot = 0; slot < s.slots; slot++) if (s.alive(slot)) { const id = s.get(slot, RadixPlayer.N.ID);
+            out.push([id, s.get(slot, RadixPlayer.N.HITS), player.replay.hits.of(id).requests.map((n) => player.trace.requests[n].name)]); }
+          return out; }"""
+    )
+    want = finders(trace, replay, last)
+    assert {id for id, _, _ in got} == set(replay.at(last).nodes) and any(isinstance(e, ev.NodeSplit) for e in trace)
+    for id, hits, names in got:
+        assert names == want.get(id, []) and len(names) == hits
+    id, hits, names = max(got, key=lambda row: row[1])
+    page.evaluate(f"player.select({{ node: {id} }}); player.draw()")
+    facts = page.locator(".rp-selection .rp-facts").inner_text()
+    assert f"{hits}: found by {names[0]}" in facts.replace("\n", " ")
+
+
 @pytest.mark.parametrize("seq", [400, 1700])
 def test_a_node_lights_up_its_pages_and_the_requests_through_it(seq: int, open_page: Callable[..., Any]) -> None:
     trace, replay = pressed()
@@ -109,9 +144,9 @@ def test_a_node_lights_up_its_pages_and_the_requests_through_it(seq: int, open_p
     node = next(n for n, x in state.nodes.items() if x.locks)
     got = lit(page, seq, {"node": node})
     holders = {id for id, r in running(state) if node in path(state, r.node)}
-    found = {e.request for e in trace.events[: seq + 1] if isinstance(e, ev.RequestMatched) and node in e.path}
+    wrote = {r for r, _, _ in state.nodes[node].pieces}
     assert len(holders) == state.nodes[node].locks
-    assert holders | found <= set(got["requests"])
+    assert set(got["requests"]) == holders | wrote | set(finders(trace, replay, seq).get(node, []))
     assert got["pages"] == sorted(state.nodes[node].pages)
     named = [e.seq for e in trace if node in (getattr(e, "node", None), getattr(e, "front", None), *getattr(e, "path", []))]
     assert set(named) <= set(got["events"])

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.make_trace import make
 from engine import events as ev
 from tests.browser.test_player_linked import mount, pressed
-from workbench import export, runner, scenario
+from workbench import export, presets, runner, scenario
 from workbench.replay import Replay, digest
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -148,7 +148,37 @@ def test_a_stall_is_a_gap_and_names_the_culprit(open_page: Callable[..., Any]) -
     assert stalls[0][1] > plans[-1].seq
     gap = page.evaluate("() => { player.seek(player.trace.length - 1); player.draw(); const [g] = player.lanes.bars.gaps; return [g.x + g.w / 2, g.top + 8]; }")
     page.locator(".rp-lanes canvas").hover(position={"x": gap[0], "y": gap[1]})
-    assert "stalled for 3 s: the prefill of R2 ran instead" in page.locator(".rp-lanes .rp-tip").inner_text()
+    tip = page.locator(".rp-lanes .rp-tip")
+    assert "stalled for 3 s: the prefill of R2 ran instead" in tip.inner_text()
+    page.keyboard.press("Escape")
+    assert not tip.is_visible()
+    page.locator(".rp-lanes canvas").hover(position={"x": gap[0] + 1, "y": gap[1]})
+    assert tip.is_visible()
+    page.locator(".rp-lanes h2").hover()
+    assert not tip.is_visible()
+
+
+def test_tokens_found_in_the_cache_are_a_mark_with_their_count_and_take_no_time(open_page: Callable[..., Any]) -> None:
+    """R2 finds 16 of its 32 tokens: its prefill has the colour of computing from end to end."""
+    requests = [{"id": id, "tokens": f"A16+{b}16", "max_new_tokens": 4, **after} for id, b, after in (("R1", "B", {}), ("R2", "C", {"after": "R1"}))]
+    trace = runner.run(scenario.parse({"name": "half", "engine": {"executor": "puppet", "pages": 128}, "requests": requests})).trace
+    page = mount(open_page, trace)
+    colours, founds, wanted = page.evaluate(
+        """() => { player.seek(player.trace.length - 1); player.draw();
+          const { lanes, replay, theme } = player; const { surface, rowHeight, bars } = lanes;
+          const part = replay.segments.lanes[1].parts.find((p) => p.sort === 'prefill');
+          const [from, to] = [lanes.at(part.from) + 1, lanes.at(part.to) - 2];
+          const [x, y] = [from * surface.ratio, (rowHeight + 12) * surface.ratio];
+          const { data } = surface.ctx.getImageData(Math.ceil(x), Math.round(y), Math.floor((to - from) * surface.ratio), 1);
+          const seen = new Set(); for (let i = 0; i < data.length; i += 4) seen.add([...data.subarray(i, i + 3)].join());
+          return [[...seen], bars.founds.map(({ number, tokens, told }) => [number, tokens, told]), theme.computed]; }"""
+    )
+    assert founds == [[1, 16, True]]
+    assert colours == [",".join(str(int(wanted.strip("#")[i : i + 2], 16)) for i in (0, 2, 4))]
+    mark = page.locator(".rp-lanes .rp-legend").get_by_text("tokens found in the cache: took no time")
+    assert mark.is_visible()
+    off = runner.run(scenario.parse({"name": "off", "engine": {"executor": "puppet", "pages": 128, "cache": "off"}, "requests": requests})).trace
+    assert not mount(open_page, off).locator(".rp-lanes .rp-legend").get_by_text("took no time").is_visible()
 
 
 def test_the_selected_request_says_how_long_it_stalled_and_how_its_first_token_came(open_page: Callable[..., Any]) -> None:
@@ -156,6 +186,30 @@ def test_the_selected_request_says_how_long_it_stalled_and_how_its_first_token_c
     page.evaluate("player.select({ request: 'R1' }); player.seek(player.trace.length - 1); player.draw()")
     facts = page.locator(".rp-selection .rp-facts").inner_text()
     assert "3 s by the prefill of R2" in facts and "1 s: 0 s in the queue, 1 s in prefill" in facts
+
+
+def test_a_long_prompt_says_how_much_of_it_is_shown_and_opens_whole(open_page: Callable[..., Any]) -> None:
+    trace = ev.Trace.read(presets.recorded_path("handbook"))
+    ids = next(e.prompt for e in trace if isinstance(e, ev.RequestArrived) and e.request == "R1")
+    page = mount(open_page, trace)
+    page.evaluate("player.select({ request: 'R1' }); player.seek(player.trace.length - 1); player.draw()")
+    prompt, answer = page.locator(".rp-selection .rp-text").all()
+    text = "".join(trace.header.texts[str(i)] for i in ids)
+
+    def shown() -> str:
+        return str(prompt.locator("p").text_content())
+
+    assert f"the first 600 of {len(ids):,} tokens" in prompt.inner_text() and len(shown()) < len(text) / 2 and text.startswith(shown())
+    assert not answer.get_by_role("button").is_visible()
+    prompt.get_by_role("button", name="show all").click()
+    until(page, f"document.querySelector('.rp-selection .rp-text p').textContent.length === {len(text)}")
+    assert shown() == text and prompt.locator(".rp-note").inner_text() == ""
+    page.evaluate("player.step(-1); player.draw()")
+    assert shown() == text, "it stays open while the moment changes"
+    prompt.get_by_role("button", name="show less").click()
+    until(page, f"document.querySelector('.rp-selection .rp-text p').textContent.length < {len(text)}")
+    page.evaluate("player.select({ node: 3 }); player.draw()")
+    assert "the first 200 of 1,471 tokens" in page.locator(".rp-selection .rp-text").inner_text()
 
 
 def test_pages_promised_to_running_answers_are_told(open_page: Callable[..., Any]) -> None:
@@ -168,6 +222,34 @@ def test_pages_promised_to_running_answers_are_told(open_page: Callable[..., Any
     assert kept > 0 and f"· {kept} promised" in page.locator(".rp-pool .rp-note").inner_text()
     page.evaluate("player.seek(player.trace.length - 1); player.draw()")
     assert "promised" not in page.locator(".rp-pool .rp-note").inner_text()
+
+
+def test_lanes_that_are_not_shown_are_counted_and_a_selected_one_is_always_in_sight(open_page: Callable[..., Any]) -> None:
+    trace, _ = pressed()
+    total = sum(isinstance(e, ev.RequestArrived) for e in trace)
+    page = mount(open_page, trace)
+    hint = page.get_by_role("button", name=f"{total - 7} more: scroll through all {total}")
+    look = "() => { player.draw(); const { rows, low, left } = player.lanes; return { rows, low, left }; }"
+    page.evaluate("player.seek(player.trace.length - 1); player.draw()")
+    before = page.evaluate(look)
+    assert hint.is_visible() and f"7 of {total} requests shown" in page.locator(".rp-lanes .rp-note").inner_text()
+    for row in (0, 3):
+        page.locator(".rp-lanes canvas").click(position={"x": 40, "y": 24 * row + 12})
+        assert page.evaluate("player.state().selection.request") == f"R{before['rows'][row] + 1}"
+        assert page.evaluate(look) == before, "selecting what is in sight moves nothing"
+    page.evaluate("player.select({ request: 'R1' })")
+    after = page.evaluate(look)
+    assert after["rows"][0] == 0 and len(after["rows"]) == 7 and after["low"] < before["low"]
+    assert page.evaluate("player.lanes.at(player.replay.segments.lanes[0].parts[0].from)") >= after["left"]
+    hint.click()
+    until(page, "document.querySelector('.rp-scrolls') !== null")
+    assert not hint.is_visible() and "scroll for the rest" in page.locator(".rp-lanes .rp-note").inner_text()
+    page.evaluate("() => { player.select({ request: 'R9' }); player.draw(); }")
+    until(page, "player.lanes.rows.includes(8)")
+    top = page.evaluate("player.lanes.frame.scrollTop")
+    page.locator(".rp-lanes canvas").click(position={"x": 40, "y": 24 * 6 + 12})
+    page.evaluate("player.draw()")
+    assert page.evaluate("player.lanes.frame.scrollTop") == top
 
 
 def test_lanes_of_all_requests_scroll_and_time_can_be_looked_at_closer(open_page: Callable[..., Any]) -> None:
@@ -278,6 +360,26 @@ def test_the_host_answers_why(open_page: Callable[..., Any]) -> None:
     page.wait_for_timeout(900)
     assert page.evaluate("[said.length, player.state().playing]") == [0, True], "nothing is spoken while it plays"
     page.evaluate("player.play(0)")
+
+
+def test_while_the_selection_is_not_there_yet_the_event_is_explained_and_that_is_said(open_page: Callable[..., Any]) -> None:
+    trace, _ = pressed()
+    born = next(e for e in trace if isinstance(e, ev.NodeCreated) and e.seq > 300)
+    arrived = next(e for e in trace if isinstance(e, ev.RequestArrived) and e.seq > 300)
+    page = mount(open_page, trace)
+    page.evaluate(WHY.replace("%s", ""))
+    page.evaluate(f"player.seek({born.seq + 1}); player.select({{ node: {born.node} }})")
+    until(page, f"JSON.stringify(asked.at(-1)) === '[{born.seq + 1},{{\"node\":{born.node}}}]'")
+    page.evaluate(f"player.seek({born.seq - 5})")
+    until(page, f"JSON.stringify(asked.at(-1)) === '[{born.seq - 5},null]'")
+    said = page.locator(".rp-not-yet")
+    assert said.inner_text() == f"Node #{born.node} is selected, but is not in the tree yet: event {born.seq} brings it."
+    assert f"not yet: event {born.seq} brings it" in page.locator(".rp-selection").inner_text()
+    said.get_by_role("button").click()
+    until(page, f"JSON.stringify(asked.at(-1)) === '[{born.seq},{{\"node\":{born.node}}}]'")
+    assert not said.is_visible()
+    page.evaluate(f"player.select({{ request: '{arrived.request}' }}); player.seek(3); player.draw()")
+    assert said.inner_text() == f"{arrived.request} is selected, but has not arrived yet: event {arrived.seq} brings it."
 
 
 SIZES = {"desktop": 1440, "tablet": 1024, "phone": 390}

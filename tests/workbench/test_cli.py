@@ -62,6 +62,30 @@ def test_a_recorded_trace_runs_again(capsys: pytest.CaptureFixture[str], tmp_pat
     assert [(r["cached_tokens"], r["output_ids"]) for r in document["requests"]] == [(0, [901, 902]), (6, [903, 904]), (7, [905, 906])]
 
 
+HANDBOOK = str(ROOT / "assets" / "traces" / "handbook.jsonl")
+
+
+def test_a_replay_tells_the_times_that_were_measured_and_keeps_the_texts(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    recorded = ev.Trace.read(HANDBOOK)
+    first = next(e for e in recorded if isinstance(e, ev.RequestFirstToken))
+    path = tmp_path / "again.jsonl"
+    code, out, _ = call(capsys, "run", HANDBOOK, "--trace", str(path), "--check")
+    assert code == 0 and out.splitlines()[1].endswith(f" {first.ttft:.3f} s")
+    assert "sim." not in out and "The times are the recording's (SmolLM2-135M-Instruct (Q4_1, dequantised) · cpu · float32)." in out
+    assert "invariants: ok" in out
+    again = ev.Trace.read(path)
+    assert again.header.clock == "virtual" and again.header.texts == recorded.header.texts
+    document = json.loads(call(capsys, "run", HANDBOOK, "--json")[1])
+    assert document["requests"][0]["output_text"].startswith("In the first year")
+
+
+def test_a_replay_with_another_knob_says_that_its_times_are_simulated(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = call(capsys, "run", HANDBOOK, "--set", "engine.cache=off")
+    assert "1.000 s sim." in out and "served otherwise than it was recorded. Times are simulated, not measured: a step counts 1 s" in out
+    code, out, _ = call(capsys, "compare", HANDBOOK, "--arm", "on:engine.cache=radix", "--arm", "off:engine.cache=off")
+    assert code == 0 and "off: 4,467 prompt tokens computed" in out and "Times are simulated, not measured" in out
+
+
 def test_compare_tells_the_arms_apart(capsys: pytest.CaptureFixture[str]) -> None:
     arms = ("--arm", "on:engine.cache=radix", "--arm", "off:engine.cache=off")
     code, out, err = call(capsys, "compare", "walkthrough", *arms)
@@ -80,6 +104,7 @@ BAD: list[tuple[list[str], str]] = [
     (["run", "walkthrough", "--set", "engine.executor=cost"], "engine.executor: 'cost' comes with a later release"),
     (["run", "walkthrough", "--set", "engine.cash=off"], "engine.cash: unknown key"),
     (["run", "walkthrough", "--set", "engine.cache"], "--set engine.cache: write KEY=VALUE"),
+    (["run", HANDBOOK, "--model", "embedded"], "--model: a recorded trace is replayed without a model"),
     (["compare", "walkthrough", "--arm", "on:"], "at least two arms are needed"),
     (["compare", "walkthrough", "--arm", "on", "--arm", "off:engine.cache=off"], "--arm on: write NAME:KEY=VALUE"),
     (["compare", "walkthrough", "--arm", "a:", "--arm", "b:", "--repeats", "0"], "--repeats: must be 1 or more; got 0"),

@@ -20,6 +20,7 @@ from workbench.estimate import Rates
 from workbench.scenario import ScenarioError
 from workbench.ui import head
 from workbench.ui import worker as workers
+from workbench.ui.experiments_page import ExperimentsPage
 from workbench.ui.model_picker import ModelPicker
 from workbench.ui.runs import BusyError, Gate, Run, Runs
 from workbench.ui.serving import OFFERED, ModelState, Offer, check_model, offer_of
@@ -218,6 +219,21 @@ def test_arms_that_two_models_would_serve_are_not_compared(make: Callable[[], Wo
     with pytest.raises(ScenarioError, match=r"^the model was changed to tiny-b since; run both again, so that one model serves both$"):
         worker.offer(run_of(SHORT), beside=first)
     worker.offer(run_of(SCRIPTED), beside=scripted)
+
+
+def test_one_experiment_is_served_by_one_model(make: Callable[[], Worker]) -> None:
+    worker = make()
+    page, stop, before = ExperimentsPage(worker), threading.Event(), list[Run]()
+    scenario, scripted = scenarios.parse(SHORT), scenarios.parse(SCRIPTED)
+    page._perform(stop, before, scripted, None)
+    page._perform(stop, before, scenario, None)
+    page._perform(stop, before, scenario, None)
+    worker.choose(offer(worker, "tiny-b"), "auto", "auto")
+    until(lambda: worker.model.shown == "tiny-b")
+    with pytest.raises(ScenarioError, match="the model was changed to tiny-b since"):
+        page._perform(stop, before, scenario, None)
+    page._perform(stop, before, scripted, None)
+    page._perform(stop, [], scenario, None)
 
 
 def test_an_arm_that_waits_while_the_model_changes_is_not_run(held: tuple[Worker, Held]) -> None:

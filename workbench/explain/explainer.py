@@ -54,6 +54,14 @@ class Explainer:
         """Who holds a page after event `seq`, and who held it before."""
         return pages.explain(self._moment(seq), page)
 
+    def named(self) -> dict[str | int, list[int]]:
+        """Every request (by its name) and every node (by its number) with the events that name it, rising."""
+        requests: dict[str | int, list[int]] = {
+            id: sorted(seq for seqs in kinds.values() for seq in seqs)
+            for id, kinds in self._index.requests.items() if ev.RequestArrived in kinds
+        }  # fmt: skip
+        return requests | {node: list(seqs) for node, seqs in self._index.nodes.items()}
+
     def _moment(self, seq: int) -> Moment:
         if not 0 <= seq < len(self):
             raise ExplainError(f"seq: must be 0 to {len(self) - 1}; got {seq}")

@@ -54,10 +54,11 @@ def standing(moment: Moment, r: RequestState) -> str:
         return f"{place}: {name}."
     if event.fell_back or not event.keys:
         return f"{place}: {name} keeps the queue's own order{f', because {event.why}' if event.why else ''}."
-    head = _head(moment, event)
+    told = dict(zip(event.head, event.keys, strict=False))  # a foreign trace may tell fewer keys than names
+    head = [id for id in _head(moment, event) if id in told]
     if r.id not in head:
         return f"{place}; {name}: {_unranked(moment, r, event)}."
-    keys = {id: key for id, key in zip(event.head, event.keys, strict=True) if id in head}
+    keys = {id: told[id] for id in head}
     own, ahead = tell(keys[r.id]), head[: head.index(r.id)]
     before = [other for other in ahead if keys[other] != keys[r.id]]
     equal = [other for other in ahead if keys[other] == keys[r.id]]
@@ -100,7 +101,7 @@ def _head(moment: Moment, event: ev.QueueOrdered | None) -> list[str]:
 
 def _unranked(moment: Moment, r: RequestState, event: ev.QueueOrdered) -> str:
     joined = moment.index.last(r.id, ev.RequestRetracted, moment.seq) or moment.index.requests[r.id][ev.RequestArrived][0]
-    return "it joined after the queue was last put in order" if joined > event.seq else f"the trace tells the first {len(event.head)} only"
+    return "it joined after the queue was last put in order" if joined > event.seq else f"the trace tells the first {min(len(event.head), len(event.keys))} only"
 
 
 def _named(requests: list[str]) -> str:

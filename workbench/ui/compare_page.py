@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import html
 from collections.abc import AsyncIterator
+from importlib import resources
 from typing import Any
 
 import gradio as gr
 
 from workbench import presets
 from workbench import scenario as scenarios
-from workbench.compare import Comparison, arms_of, lay_side_by_side, parse_arm, warm_up_of
+from workbench.compare import arms_of, lay_side_by_side, parse_arm, warm_up_of
 from workbench.figures import paired
-from workbench.figures.ttft import sentence
 from workbench.runner import Run as Finished
 from workbench.ui import head, text
+from workbench.ui.compared import KEPT, Asked, Compared, Kept, table_of, words_of
 from workbench.ui.runs import BusyError, Run
 from workbench.ui.worker import Worker
 
@@ -39,6 +39,7 @@ class ComparePage:
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
         self.titles = presets.titles()
+        self.kept = Kept()
 
     def build(self) -> None:
         """Lay out the page inside the current Blocks."""
@@ -68,19 +69,26 @@ class ComparePage:
                     gr.HTML("<h2 class='rw-h2'>What each arm computed</h2>", apply_default_css=False)
                     bars = gr.Plot(show_label=False, elem_id="bars")
             table = gr.HTML(elem_id="pairs", apply_default_css=False)
+        # Outside of what is hidden at first: its script runs as soon as the page is there.
+        address = gr.HTML(
+            "", elem_id="address", html_template="", apply_default_css=False,
+            js_on_load=resources.files(__package__).joinpath("compared.js").read_text(encoding="utf-8"),
+        )  # fmt: skip
         running = gr.State(None)
+        shown = [said, results, words, dots, shares, bars, table, address]
 
+        address.opened(self.reopen, None, [*shown, preset, question, arms, repeats], queue=False, show_progress="hidden", api_visibility="private")
         arms.input(lambda: OWN, None, question, queue=False, show_progress="hidden", api_visibility="private")
         question.input(lambda q: QUESTIONS[q] or gr.skip(), question, arms, queue=False, show_progress="hidden", api_visibility="private")
         go.click(
-            self.compare, [preset, arms, repeats], [said, results, words, dots, shares, bars, table, go, stop, running],
+            self.compare, [preset, question, arms, repeats], [*shown, go, stop, running],
             concurrency_limit=None, concurrency_id="compare-page", show_progress="hidden", api_visibility="private",
         )  # fmt: skip
         stop.click(self.stop, [running], [said], queue=False, show_progress="hidden", api_visibility="private")
 
-    async def compare(self, title: str, lines: str, repeats: float | None) -> AsyncIterator[tuple[Any, ...]]:
+    async def compare(self, title: str, question: str, lines: str, repeats: float | None) -> AsyncIterator[tuple[Any, ...]]:
         """Run every arm, repeat by repeat, and show what came out."""
-        keep = [gr.skip()] * 6
+        keep = [gr.skip()] * 7
         try:
             scenario, arms, rounds = self._asked(title, lines, repeats)
             each = arms_of(scenario, arms)
@@ -89,6 +97,7 @@ class ComparePage:
             return
         names = [n for n, _ in arms]
         finished: list[list[Finished]] = [[] for _ in arms]
+        latest: dict[int, tuple[str, int]] = {}
         order: list[list[str]] = []
         warm = None
         jobs: list[tuple[int | None, scenarios.Scenario, str]] = []
@@ -117,12 +126,21 @@ class ComparePage:
             first = first or run
             if arm is not None:
                 finished[arm].append(run.finished)
+                latest[arm] = (run.id, len(run.lines) - 1)
         result = lay_side_by_side(scenario, arms, finished, order, warm)
-        yield (
-            text.message(f"Done: {len(arms)} arms, {rounds} run{'s' if rounds > 1 else ''} each, a fresh engine each, the same token ids."),
-            gr.Column(visible=True), words_of(result), paired.paired_dots(result), paired.distributions(result), paired.computed(result),
-            table_of(result), gr.Button(interactive=True), gr.Button(interactive=False), None,
-        )  # fmt: skip
+        compared = Compared(Asked(title, question, lines, rounds), result, [latest[i] for i in range(len(arms))])
+        self.kept.add(compared)
+        said = f"Done: {len(arms)} arms, {rounds} run{'s' if rounds > 1 else ''} each, a fresh engine each, the same token ids."
+        yield (text.message(said), *_shown(compared), gr.Button(interactive=True), gr.Button(interactive=False), None)
+
+    def reopen(self, event: gr.EventData) -> tuple[Any, ...]:
+        """Show the comparison that the page's address names, or say that it is gone."""
+        compared = self.kept.get(str(event.id))
+        if compared is None:
+            gone = f"The comparison of this address is gone: the server keeps the last {KEPT}, as long as it runs. Press Compare to make one."
+            return (text.message(gone, "error"), *[gr.skip()] * 11)
+        asked = compared.asked
+        return (text.message("The comparison of this address, as it was made."), *_shown(compared), asked.traffic, asked.question, asked.arms, asked.repeats)
 
     def stop(self, id: str | None) -> str:
         """Stop the arm that is running, and with it the comparison."""
@@ -146,52 +164,8 @@ class ComparePage:
         return scenarios.load(self.titles[title]), arms, int(repeats)
 
 
-def words_of(result: Comparison) -> str:
-    """The honest sentences: what was saved, whether outputs agree, where the arms part first."""
-    lines = []
-    off = len(result.arms) == 2 and result.arms[1].report.header.config.get("cache") == "off"
-    lines.append(sentence(result) if off else _soonest(result))
-    for arm in result.arms:
-        t = arm.report.totals
-        rate = "unknown" if t.hit_rate is None else f"{t.hit_rate:.0%}"
-        middle = "unknown" if t.ttft.p50 is None else f"{t.ttft.p50:.3f} s"
-        lines.append(f"{arm.name}: {t.cached_tokens:,} of {t.prompt_tokens:,} prompt tokens reused ({rate}), median TTFT {middle}, {t.evictions} evictions, {t.duration:.2f} s in all.")
-    lines.append("The answers are identical in all arms, token for token." if result.outputs_equal else _parting(result))
-    if result.first_decision:
-        lines.append(f"First decision that differs: {result.first_decision.why}.")
-    if result.warm_up:
-        lines.append(f"Warm-up: {result.warm_up}. Order: {'; '.join(', '.join(o) for o in result.order)}.")
-    return "".join(f'<p class="{"rw-lead" if i == 0 else "rw-fine"}">{html.escape(line)}</p>' for i, line in enumerate(lines))
-
-
-def _soonest(result: Comparison) -> str:
-    """Which arm had its first tokens soonest, by the medians."""
-    medians = sorted((a.report.totals.ttft.p50, a.name) for a in result.arms if a.report.totals.ttft.p50 is not None)
-    if not medians:
-        return "No request had a first token."
-    simulated = " (medians, simulated)" if result.arms[0].report.header.clock == "virtual" else " (medians)"
-    (best, name), (worst, last) = medians[0], medians[-1]
-    if not best or worst / best < 1.01:
-        return f"The first token came at the same time in every arm: after {best:.3f} s{simulated}."
-    return f"With {name} the first token came {worst / best:.1f} times sooner than with {last}: after {best:.3f} s against {worst:.3f} s{simulated}."
-
-
-def _parting(result: Comparison) -> str:
-    d = result.first_difference
-    if d is None:
-        return "The answers differ."
-    gap = "unknown" if d.gap is None else f"{d.gap:.4f}"
-    return f"The answers differ first in {d.request}, at output token {d.position + 1}; the gap between the first arm's two best tokens there was {gap} (log-probability)."
-
-
-def table_of(result: Comparison) -> str:
-    """Every request in every arm: TTFT and its share of the whole request."""
-    head = "".join(f"<th scope='col'>{html.escape(a.name)}: TTFT</th><th scope='col'>of its whole time</th>" for a in result.arms)
-    rows = []
-    for pair in result.paired:
-        cells = "".join(
-            f"<td>{'-' if t is None else f'{t:.3f} s'}</td><td>{'-' if s is None else f'{s:.0%}'}</td>"
-            for t, s in zip(pair.ttft, pair.share_of_total, strict=True)
-        )
-        rows.append(f"<tr><th scope='row'>{html.escape(pair.id)}</th>{cells}</tr>")
-    return f"<div class='rw-scroll'><table class='rw-table'><thead><tr><th scope='col'>request</th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+def _shown(compared: Compared) -> tuple[Any, ...]:
+    """Words, charts, table and address of a comparison."""
+    result = compared.result
+    charts = paired.paired_dots(result), paired.distributions(result), paired.computed(result)
+    return (gr.Column(visible=True), words_of(result), *charts, table_of(result), compared.address())

@@ -15,14 +15,32 @@
       RP.el("span", { class: "rw-bar-value", text: seconds(value) }),
     );
 
+  /** What the table says of each request, once an arm: heading, and the cells of a row. */
+  const SAID = [
+    ["first token", (row) => row.ttft.map(seconds)],
+    ["of its whole time", (row) => row.share.map(share)],
+    ["computed, tokens", (row) => row.computed.map(count)],
+  ];
+
   const table = (facts) => {
-    const cells = (row) => [row.id, ...row.ttft.map(seconds), ...row.share.map(share), ...row.computed.map(count)];
-    const head = ["request", "TTFT on", "TTFT off", "of its whole time, on", "of its whole time, off", "computed on, tokens", "computed off, tokens"];
+    const heading = (text, more = {}) => RP.el("th", { text, ...more });
+    const arms = SAID.flatMap(() => ["on", "off"].map((text) => heading(text, { scope: "col", class: "rp-num" })));
     return RP.el(
       "table",
       { class: "rp-table" },
-      RP.el("thead", {}, RP.el("tr", {}, ...head.map((text) => RP.el("th", { text, scope: "col" })))),
-      RP.el("tbody", {}, ...facts.rows.map((row) => RP.el("tr", {}, ...cells(row).map((text) => RP.el("td", { class: "rp-num", text }))))),
+      RP.el(
+        "thead",
+        {},
+        RP.el("tr", {}, heading("request", { scope: "col", rowspan: 2 }), ...SAID.map(([words]) => heading(words, { scope: "colgroup", colspan: 2, class: "rp-num" }))),
+        RP.el("tr", {}, ...arms),
+      ),
+      RP.el(
+        "tbody",
+        {},
+        ...facts.rows.map((row) =>
+          RP.el("tr", {}, heading(row.id, { scope: "row" }), ...SAID.flatMap(([, cells]) => cells(row)).map((text) => RP.el("td", { class: "rp-num", text }))),
+        ),
+      ),
     );
   };
 
@@ -49,7 +67,7 @@
       RP.el("p", { class: "rw-fine", text: facts.sentence }),
       RP.el("p", { class: "rw-fine", text: tokens }),
       RP.el("p", { class: "rw-fine", "data-equal": String(facts.equal), text: answers }),
-      RP.el("details", {}, RP.el("summary", { text: "Every request, as a table" }), RP.el("div", { class: "rw-scroll" }, table(facts))),
+      RP.el("details", {}, RP.el("summary", { text: "Every request, as a table" }), RP.el("div", { class: "rw-scroll", tabindex: "0", role: "region", "aria-label": "every request, cache on against off" }, table(facts))),
     );
   };
 })(globalThis.RadixPlayer);

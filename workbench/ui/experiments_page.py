@@ -23,7 +23,7 @@ from workbench.runner import Run as Finished
 from workbench.scenario import Scenario
 from workbench.ui import head, text
 from workbench.ui.runs import BusyError, Run
-from workbench.ui.worker import Worker
+from workbench.ui.worker import Worker, needs_model
 
 QUICK, FULL = "Quick", "Full"
 POLL = 0.15
@@ -101,7 +101,7 @@ class ExperimentsPage:
         self._going[key] = stop
         bench = Bench(
             quick=size != FULL, progress=told.append, stop=stop.is_set, model_name=self.worker.model.name,
-            perform=partial(self._perform, stop),
+            perform=partial(self._perform, stop, []),
         )  # fmt: skip
         task = asyncio.create_task(asyncio.to_thread(experiments.find(name).carry_out, bench))
         try:
@@ -134,10 +134,16 @@ class ExperimentsPage:
         going.set()
         return text.message("Stopping after this step…", "busy")
 
-    def _perform(self, stop: threading.Event, scenario: Scenario, started: Started | None) -> Finished:
-        """One run in the worker's queue, waited for; called on a thread of its own."""
+    def _perform(self, stop: threading.Event, before: list[Run], scenario: Scenario, started: Started | None) -> Finished:
+        """One run in the worker's queue, waited for; called on a thread of its own.
+
+        `before` remembers the experiment's first run with the model: the same model has to serve all of them.
+        """
         run = Unwatched(scenario, started)
-        self.worker.offer(run)
+        modelled = needs_model(run)
+        self.worker.offer(run, beside=before[0] if modelled and before else None)
+        if modelled and not before:
+            before.append(run)
         while not run.ended:
             if stop.wait(WATCH):
                 run.halt()

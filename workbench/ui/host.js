@@ -24,13 +24,23 @@ function host(RP) {
 
   const facts = (header) => [header.model, header.device, header.dtype].filter(Boolean).join(" · ") || "scripted model";
 
+  /** The page opens at the moment, and with the selection, that was on the screen when it was saved. */
+  const pageLink = ({ url }) => {
+    const link = RP.el("a", { href: `${url}.html`, text: "save as one page" });
+    link.addEventListener("click", () => {
+      const { seq, selection } = player.state();
+      link.href = `${url}.html?${new URLSearchParams({ seq: String(seq), ...(selection || {}) })}`;
+    });
+    return link;
+  };
+
   function tell(words, live, value) {
     const header = player.trace.header;
     const clock = header.clock === "virtual" ? "simulated time" : "measured time";
     strip.replaceChildren(
       RP.el("b", { text: words, "data-live": String(live) }),
       document.createTextNode(` ${header.scenario || ""} · ${facts(header)} · ${clock}`),
-      ...(live ? [" ", following] : [" · ", RP.el("a", { href: `${value.url}.jsonl`, text: "save the trace" }), " · ", RP.el("a", { href: `${value.url}.html`, text: "save as one page" })]),
+      ...(live ? [" ", following] : [" · ", RP.el("a", { href: `${value.url}.jsonl`, text: "save the trace" }), " · ", pageLink(value)]),
     );
   }
 

@@ -120,7 +120,7 @@ class Lab:
         if going.ended:
             yield (gr.skip(), _ended(going), *buttons(_after(going)), going.id)
         else:
-            words = f"Step by step: {len(going.lines):,} events so far. Step again, or Run to let it go on."
+            words = f"Step by step: {going.reached} so far. Step again, or Run to let it go on."
             yield (gr.skip(), text.message(words), *buttons("stepping"), going.id)
 
     async def compare(self, base: str | None) -> AsyncIterator[tuple[Any, ...]]:
@@ -180,7 +180,7 @@ class Lab:
             await asyncio.sleep(POLL)
 
     def _waiting(self, run: Run) -> str:
-        return self.worker.waits_for(run) if run.status == "queued" else f"Running: {len(run.lines):,} events so far"
+        return self.worker.waits_for(run) if run.status == "queued" else f"Running: {run.reached} so far"
 
     def watch_model(self) -> tuple[Any, ...]:
         """Tell how far the model is, and another that is on its way."""

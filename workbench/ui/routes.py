@@ -13,6 +13,8 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
 from engine import events as ev
+from workbench.explain import ExplainError
+from workbench.explain.saved import Opening
 from workbench.ui import player
 from workbench.ui.runs import Run
 from workbench.ui.worker import Worker
@@ -31,11 +33,13 @@ def _packed(text: bytes, media_type: str, save_as: str | None = None) -> Respons
 
 
 def _file_name(run: Run) -> str:
-    name = run.scenario.name if run.scenario else run.id
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:80] or "run"
+    """What was run and which run it was, as `handbook-recorded` or `burst-x3A_9kQ`."""
+    scenario = (ev.decode_header(run.header).scenario if run.header else None) or "run"
+    which = "recorded" if run.kind == "recorded" else run.id
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', scenario)[:80].strip('-') or 'run'}-{which}"
 
 
-def add_routes(app: FastAPI, worker: Worker, to_html: Callable[[ev.Trace, str, str | None], str]) -> None:
+def add_routes(app: FastAPI, worker: Worker, to_html: Callable[[ev.Trace, str, str | None, Opening], str]) -> None:
     """Register the routes on `app`; `to_html` makes a trace one page that plays offline."""
 
     @app.get("/player.js")
@@ -58,12 +62,15 @@ def add_routes(app: FastAPI, worker: Worker, to_html: Callable[[ev.Trace, str, s
         return _packed(b"\n".join([header, *run.lines]) + b"\n", "application/x-ndjson", f"{_file_name(run)}.jsonl")
 
     @app.get("/runs/{id}.html")
-    def exported(id: str) -> Response:
+    def exported(id: str, seq: int | None = None, node: int | None = None, request: str | None = None) -> Response:
         run = worker.runs.get(id)
         if run is None or not run.header:
             return PlainTextResponse(GONE, 404)
         trace = run.trace()
-        page = to_html(trace, trace.header.scenario or "run", trace.header.note)
+        try:
+            page = to_html(trace, trace.header.scenario or "run", trace.header.note, Opening(seq, node, request))
+        except ExplainError as error:
+            return PlainTextResponse(str(error), 400)
         return _packed(page.encode(), "text/html; charset=utf-8", f"{_file_name(run)}.html")
 
     @app.get("/runs/{id}")

@@ -105,6 +105,11 @@ class Run:
         return self.status in ("done", "stopped", "failed")
 
     @property
+    def reached(self) -> str:
+        """How far it has come, counted as the scrubber does: the number of its newest event; the first is 0."""
+        return f"event {len(self.lines) - 1:,}" if self.lines else "nothing yet"
+
+    @property
     def report(self) -> Report | None:
         """The report, once it is there."""
         return self.finished.report if self.finished else None

@@ -47,7 +47,7 @@ def note(scenario: Scenario, guess: Estimate, state: ModelState) -> str:
     cost = []
     if scenario.engine.executor == "model":
         if guess.seconds is not None:
-            cost.append(f"at most {guess.seconds:.0f} s an arm (estimated from this machine's measured speed)")
+            cost.append(f"about {max(1, round(guess.seconds))} s an arm if nothing is reused (estimated from this machine's measured speed)")
         else:
             cost.append("time known once the model is loaded")
         if guess.kv_bytes is not None:

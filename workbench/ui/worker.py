@@ -103,7 +103,7 @@ class Worker:
         if self._given_up(now):
             return "Waiting for the engine: a run that nobody watches any more is being stopped"
         name = now.scenario.name if now.scenario else "another run"
-        return f"Waiting for the engine: it runs {name}, {len(now.lines):,} events so far"
+        return f"Waiting for the engine: it runs {name}, {now.reached} so far"
 
     def _given_up(self, run: Run) -> bool:
         """Whether the run in progress was left alone for so long that it makes way for those who wait."""

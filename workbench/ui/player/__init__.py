@@ -17,12 +17,12 @@ from engine import events as ev
 
 SCRIPTS = (
     "paged.js", "hash.js", "columns.js", "trace.js", "packed.js",
-    "state.js", "fold.js", "canonical.js", "marks.js", "segments.js", "concerns.js", "next.js", "replay.js",
+    "state.js", "fold.js", "canonical.js", "marks.js", "segments.js", "hits.js", "concerns.js", "next.js", "replay.js",
     "layout.js", "selection.js",
-    "dom.js", "theme.js", "draw.js", "tip.js", "words.js", "nodewords.js", "lost.js", "why.js", "parting.js", "whypanel.js",
+    "dom.js", "theme.js", "draw.js", "tip.js", "words.js", "nodewords.js", "lost.js", "why.js", "parting.js", "whypanel.js", "savedwhy.js",
     "tween.js", "cells.js", "icicle.js", "tidy.js", "graph.js", "treegrid.js", "treeview.js",
     "pool.js", "lanebars.js", "lanetold.js", "lanes.js", "queue.js", "curves.js", "timeline.js",
-    "tables.js", "facts.js", "scrubber.js", "search.js", "find.js", "help.js", "keys.js", "screen.js", "player.js", "address.js",
+    "tables.js", "longtext.js", "facts.js", "scrubber.js", "search.js", "find.js", "help.js", "keys.js", "screen.js", "player.js", "address.js",
 )  # fmt: skip
 """In the order in which they must run."""
 

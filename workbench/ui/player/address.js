@@ -7,8 +7,13 @@
   /** Keep them in the page's address: #seq=612&node=9 or &request=R1, &view=tree; what else stands there stays. */
   RP.linkToAddress = (player) => {
     if (location.protocol === "about:") return;
+    const ofUs = (at) => OURS.some((name) => at.has(name));
+    /** As last read or written: another moment in the address is somebody's, and the event that tells of it is on its way. */
+    let known = "";
     const read = () => {
-      const at = new URLSearchParams(location.hash.slice(1));
+      known = location.hash;
+      const at = new URLSearchParams(known.slice(1));
+      if (!ofUs(at)) return;
       if (at.has("view")) player.setView(at.get("view"));
       if (at.has("seq")) player.seek(+at.get("seq"));
       if (at.has("node")) player.select({ node: +at.get("node") });
@@ -18,10 +23,12 @@
     const write = () => {
       const { seq, selection, view } = player.state();
       const at = new URLSearchParams(location.hash.slice(1));
+      if (location.hash !== known && ofUs(at)) return;
       for (const name of OURS) at.delete(name);
       const ours = { seq: String(seq), ...selection, ...(view === RP.VIEWS[0] ? {} : { view }) };
       for (const [name, value] of Object.entries(ours)) at.set(name, value);
       history.replaceState(null, "", `#${at}`);
+      known = location.hash;
     };
     read();
     let timer;

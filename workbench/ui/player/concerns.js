@@ -40,7 +40,6 @@
         this.found = new RP.Growing(Int32Array);
         this.until = 0;
         this.tests = [];
-        this.finds = { seqs: [], requests: [] };
         this.make = selection ? testsOf(trace, selection) : () => [];
       }
       for (let i = this.until; i < trace.length; i++) {
@@ -49,22 +48,11 @@
         for (const test of tests)
           if (test(trace.row.a[i])) {
             this.found.push(i);
-            if (selection.node && trace.kindNames[k] === "request.matched") this.find(selection.node, i);
             break;
           }
       }
       this.until = trace.length;
       return this.found;
-    }
-
-    /** Remember who found the selected node at admission: `finds` has event and request numbers, rising. */
-    find(node, seq) {
-      const { trace } = this;
-      const table = trace.tables[trace.kind.a[seq]];
-      const row = trace.row.a[seq];
-      if (!table.path.at(row).includes(node)) return;
-      this.finds.seqs.push(seq);
-      this.finds.requests.push(trace.requestOf.get(table.request.a[row]));
     }
   }
   RP.Concerns = Concerns;

@@ -6,6 +6,8 @@
   const R = RP.R;
   /** Requests named in a fact. */
   const NAMED = 6;
+  /** Tokens of a prompt and of a node that are shown before somebody asks for all. */
+  const START = { prompt: 600, node: 200 };
 
   class LastEviction {
     constructor(player) {
@@ -40,6 +42,7 @@
       /** What is told, without its values; "" is the hint, null nothing yet. */
       this.shape = null;
       this.values = [];
+      this.texts = [];
     }
 
     draw(state) {
@@ -53,23 +56,22 @@
         return;
       }
       this.panel.note.textContent = told.name;
-      const shape = JSON.stringify([told.name, told.facts.map(([name]) => name), told.texts.map(([title]) => title)]);
+      const shape = JSON.stringify([told.name, told.facts.map(([name]) => name), told.texts.map(({ title }) => title)]);
       if (shape !== this.shape) this.make(told);
       this.shape = shape;
-      [...told.facts, ...told.texts].forEach(([, text], i) => {
+      told.facts.forEach(([, text], i) => {
         if (this.values[i].textContent !== text) this.values[i].textContent = text;
       });
+      told.texts.forEach((text, i) => this.texts[i].show(text));
     }
 
     /** New elements; while the same things are told they stay, and only their values change. */
     make({ facts, texts, node }) {
-      const values = facts.map(() => RP.el("dd"));
-      const bodies = texts.map(() => RP.el("p", { tabindex: "0" }));
-      this.values = [...values, ...bodies];
-      const list = RP.el("dl", { class: "rp-facts" }, ...facts.flatMap(([name], i) => [RP.el("dt", { text: name }), values[i]]));
+      this.values = facts.map(() => RP.el("dd"));
+      this.texts = texts.map(({ title }) => new RP.LongText(this.player, title));
+      const list = RP.el("dl", { class: "rp-facts" }, ...facts.flatMap(([name], i) => [RP.el("dt", { text: name }), this.values[i]]));
       const closer = RP.el("button", { type: "button", class: "rp-twin", text: "look closer", on: { click: () => this.closer(node) } });
-      const blocks = texts.map(([title], i) => RP.el("div", { class: "rp-text" }, RP.el("h3", { text: title }), bodies[i]));
-      this.panel.body.replaceChildren(list, ...(node ? [closer] : []), ...blocks);
+      this.panel.body.replaceChildren(list, ...(node ? [closer] : []), ...this.texts.map((text) => text.root));
     }
 
     closer(id) {
@@ -88,7 +90,7 @@
 
     node(state, id) {
       const slot = state.slotOfNode.get(id) - 1;
-      if (slot < 0) return { name: `node #${id}`, facts: [["in the tree", "not at this event"]], texts: [] };
+      if (slot < 0) return { name: `node #${id}`, facts: [["in the tree", this.absent(state.seq)]], texts: [] };
       const field = (f) => state.get(slot, f);
       const parent = field(N.PARENT);
       return {
@@ -100,16 +102,27 @@
           ["below", parent >= 0 ? `#${state.get(parent, N.ID)}` : parent < -1 ? `#${-1 - parent}, which is gone` : "the root"],
           ...(state.reachable(slot) ? [] : [["unreachable", "no look-up can find it"]]),
           ["children", RP.number(field(N.CHILDREN))],
-          ["hits", RP.number(field(N.HITS))],
+          ["hits", `${RP.number(field(N.HITS))}${this.player.lit.used.size ? `: found by ${this.names(this.player.lit.used)}` : ""}`],
           ["idle", RP.count(state.tick - field(N.LAST), "tick")],
           ["written by", this.names(this.player.lit.wrote)],
           ["held by", this.names(this.player.lit.holds)],
-          ["found by", this.names(this.player.lit.used)],
           ...(field(N.PINS) ? [["pinned until", `step ${RP.number(field(N.PINS))}`]] : []),
         ],
-        texts: [["Text", RP.shortText(state.trace, state.nodeTokens(slot, 200))]],
+        texts: [
+          {
+            title: "Text", key: state.nodePieces.get(slot).join(), total: field(N.COUNT), limit: START.node,
+            tell: (n) => RP.shortText(state.trace, state.nodeTokens(slot, n)),
+          },
+        ],
         node: id,
       };
+    }
+
+    /** Why a selected node is not in the tree. */
+    absent(seq) {
+      const { n, a } = this.player.chosenEvents;
+      if (!n) return "it never was";
+      return a[0] > seq ? `not yet: event ${RP.number(a[0])} brings it` : "no more";
     }
 
     /** The nodes that are lit, from the top. */
@@ -153,11 +166,13 @@
       const field = (f) => state.requestField(number, f);
       const tokens = (v) => (v < 0 ? "–" : RP.count(v, "token"));
       const first = field(R.FIRST);
+      const prompt = trace.prompt(number);
+      const output = state.output(number);
       return {
         name: RP.requestName(trace, number),
         facts: [
           ["status", state.status(number)],
-          ["prompt", tokens(trace.prompt(number).length)],
+          ["prompt", tokens(prompt.length)],
           ["cached", tokens(field(R.CACHED))],
           ["computed", tokens(field(R.COMPUTED))],
           ["answer", tokens(field(R.OUTPUT))],
@@ -168,8 +183,8 @@
           ["sent back", `${RP.number(field(R.RETRACTIONS))} ×`],
         ],
         texts: [
-          ["Prompt", RP.shortText(trace, trace.prompt(number).slice(0, 600))],
-          ["Answer", RP.tokensText(trace, state.output(number)) || "–"],
+          { title: "Prompt", key: name, total: prompt.length, limit: START.prompt, tell: (n) => RP.shortText(trace, prompt.slice(0, n)) },
+          { title: "Answer", key: name, total: output.length, limit: Infinity, tell: () => RP.tokensText(trace, output) || "–" },
         ],
       };
     }

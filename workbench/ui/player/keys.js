@@ -4,7 +4,7 @@
 
   const FIELD = "input:not([type=range], [type=radio], [type=checkbox]), textarea, select, [contenteditable], dialog, [role=listbox], [role=menu]";
   /** What moves about by itself: there only letters are ours. */
-  const MOVES = "[role=treegrid], .rp-scroll, .rp-scrolls, .rp-text, [role=tablist], input:not([type=range])";
+  const MOVES = "[role=treegrid], .rp-scroll, .rp-scrolls, .rp-text p, [role=tablist], input:not([type=range])";
   const LETTER = /^[a-z/?]$/i;
   const FAR = 100;
 
@@ -38,7 +38,7 @@
       case " ":
         return player.scrubber.toggle(!player.scrubber.playing, event.shiftKey ? -1 : 1) ?? true;
       case "Escape":
-        return player.tree.icicle.zoomTo(-1) ?? player.select(null) ?? true;
+        return player.clear() ?? true;
       case "/":
         return player.find.open() ?? true;
       case "?":

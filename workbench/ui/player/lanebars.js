@@ -4,10 +4,14 @@
 
   const BAR = 16;
   RP.LANE_BAR = BAR;
+  /** Width of the mark for tokens found in the cache: it stands before the prefill, as they took no time. */
+  const FOUND = 5;
+  RP.LANE_FOUND = FOUND;
 
   /**
    * Paints lanes at `axis.at(seq)` pixels, clipped to [axis.left, axis.right], up to event `axis.seq`.
-   * `gaps` of stalls are kept for hovering: {x, w, top, stall, number}.
+   * `gaps` of stalls are kept for hovering: {x, w, top, stall, number}; `founds` are the marks of what came
+   * from the cache: {x, number, tokens, told}, `told` where there was room for the count.
    */
   class LaneBars {
     constructor(ctx, theme, axis) {
@@ -15,11 +19,15 @@
       this.theme = theme;
       this.axis = axis;
       this.gaps = [];
+      this.founds = [];
     }
 
     lane(number, lane, top) {
       const { seq } = this.axis;
       for (const part of lane.parts) if (part.from <= seq) this.part(part, top);
+      lane.parts.forEach((part, i) => {
+        if (part.kept && part.from <= seq) this.found(number, part, this.freeFrom(lane.parts, i), top);
+      });
       for (const stall of lane.stalls) if (stall.from <= seq) this.stall(number, stall, top);
       for (const token of lane.tokens) if (token.seq <= seq) this.token(token, top);
       for (const at of lane.retracts) if (at <= seq) this.retract(at, top);
@@ -58,17 +66,44 @@
       } else this.prefill(part, x, w, top);
     }
 
+    /** All of it is computing: what was found in the cache took no time. */
     prefill(part, x, w, top) {
       const { ctx, theme } = this;
-      const kept = (w * part.kept) / (part.kept + part.computed || 1);
-      ctx.fillStyle = theme.cached;
-      ctx.fillRect(x, top, kept, BAR);
-      RP.hatch(ctx, x, top, kept, BAR, theme.panel, 6);
       ctx.fillStyle = part.again ? theme.recomputed : theme.computed;
-      ctx.fillRect(x + kept, top, w - kept, BAR);
-      if (!part.again || w - kept < 4) return;
+      ctx.fillRect(x, top, w, BAR);
+      if (!part.again || w < 4) return;
       ctx.fillStyle = theme.panel;
-      ctx.fillRect(x + kept + 1, top + BAR / 2 - 1, w - kept - 2, 2);
+      ctx.fillRect(x + 1, top + BAR / 2 - 1, w - 2, 2);
+    }
+
+    /** Where the room before part `i` begins, in pixels: only its waiting is drawn there. */
+    freeFrom(parts, i) {
+      const before = parts.slice(0, i).findLast((part) => part.sort !== "waiting");
+      return Math.max(this.axis.left, before ? this.axis.at(before.to) : 0);
+    }
+
+    /** Tokens that came from the cache: a mark where the prefill begins, and how many where there is room. */
+    found(number, part, free, top) {
+      const { ctx, theme } = this;
+      const { left, right } = this.axis;
+      const at = this.axis.at(part.from);
+      if (at < left || at > right) return;
+      const x = at - FOUND - 1;
+      ctx.fillStyle = theme.cached;
+      ctx.fillRect(x, top, FOUND, BAR);
+      RP.hatch(ctx, x, top, FOUND, BAR, theme.panel, 6);
+      const text = RP.number(part.kept);
+      ctx.font = `11.5px ${theme.font}`;
+      const width = ctx.measureText(text).width;
+      const told = x - 3 - width > free;
+      this.founds.push({ x, number, tokens: part.kept, told });
+      if (!told) return;
+      ctx.lineWidth = 4;
+      ctx.lineJoin = "round";
+      ctx.strokeStyle = theme.panel;
+      ctx.strokeText(text, x - 3 - width, top + 12);
+      ctx.fillStyle = theme.ink;
+      ctx.fillText(text, x - 3 - width, top + 12);
     }
 
     /** A hole in the answer: others' prefill ran. */

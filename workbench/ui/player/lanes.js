@@ -47,11 +47,12 @@
       this.wider = button("−", "see more time", () => this.look(this.zoom / CLOSER));
       for (const b of [this.allButton, this.axisButton]) b.setAttribute("aria-pressed", "false");
       this.legend = RP.legend([
-        ["wait", "waiting"], ["hit", "prefill: cached"], ["computed", "computed"], ["recomputed", "computed again"],
+        ["wait", "waiting"], ["hit", "tokens found in the cache: took no time"], ["computed", "prefill"], ["recomputed", "prefill again"],
         ["decode", "answering"], ["forced", "forced"], ["jumped", "jumped"], ["stall", "stalled"], ["retract", "◆ sent back"],
       ]);
       this.empty = RP.el("p", { class: "rp-hint", text: "No request has arrived yet." });
-      this.panel.body.append(this.empty);
+      this.hint = RP.el("button", { type: "button", class: "rp-link", hidden: "", on: { click: () => this.showAll(true) } });
+      this.panel.body.append(this.empty, this.hint);
       this.panel.explain(this.legend);
       this.panel.tools.append(this.allButton, this.wider, this.closer, this.axisButton);
     }
@@ -88,7 +89,7 @@
       this.player.redraw();
     }
 
-    /** Which requests to show while not all are: the selected, those that run, that wait, that ended last. */
+    /** Which requests to show while not all are: those that run, that wait, that ended last; and the selected. */
     choose(state) {
       const running = [];
       const ended = [];
@@ -97,22 +98,30 @@
         if (status === 1 || status === 2) running.push(i);
         else if (status >= LIVE && ended.length < this.limit) ended.push(i);
       }
-      const { selection, trace } = this.player;
-      const chosen = selection && selection.request ? trace.requestNumber(selection.request) : undefined;
-      const picked = new Set(chosen < state.requestCount ? [chosen] : []);
-      for (const list of [running, state.queue, ended]) for (const number of list) if (picked.size < this.limit) picked.add(number);
-      return [...picked].sort((a, b) => a - b);
+      const picked = [...new Set([...running, ...state.queue, ...ended])].slice(0, this.limit);
+      const chosen = this.chosen(state);
+      if (chosen !== undefined && !picked.includes(chosen)) picked.splice(this.limit - 1, 1, chosen);
+      return picked.sort((a, b) => a - b);
     }
 
-    /** The lanes of the scrolled window, by arrival; keeps the selected request in sight when it changes. */
-    scrolled(state) {
+    /** The number of the selected request, once it has arrived. */
+    chosen(state) {
       const { selection, trace } = this.player;
+      const number = selection && selection.request ? trace.requestNumber(selection.request) : undefined;
+      return number < state.requestCount ? number : undefined;
+    }
+
+    /** The lanes of the scrolled window, by arrival; goes to a request that is newly selected and out of sight. */
+    scrolled(state) {
+      const { selection } = this.player;
       const total = state.requestCount;
       this.rest.style.height = `${Math.max(0, total - this.limit) * this.rowHeight}px`;
-      const number = selection && selection.request ? trace.requestNumber(selection.request) : undefined;
-      if (number < total && selection !== this.sought) this.frame.scrollTop = Math.max(0, number - this.limit / 2) * this.rowHeight;
+      const number = this.chosen(state);
+      const top = () => Math.max(0, Math.min(total - this.limit, Math.round(this.frame.scrollTop / this.rowHeight)));
+      const away = number < top() || number >= top() + this.limit;
+      if (away && selection !== this.sought) this.frame.scrollTop = Math.max(0, number - Math.floor(this.limit / 2)) * this.rowHeight;
       this.sought = selection;
-      const first = Math.max(0, Math.min(total - this.limit, Math.round(this.frame.scrollTop / this.rowHeight)));
+      const first = top();
       return Array.from({ length: Math.min(this.limit, total) }, (_, i) => first + i);
     }
 
@@ -141,7 +150,7 @@
       this.rows = scrolls ? this.scrolled(state) : this.choose(state);
       const ctx = surface.begin(height);
       const answer = narrow ? 0 : surface.width * 0.28;
-      this.left = narrow ? 0 : Math.min(170, surface.width * 0.18);
+      this.left = narrow ? RP.LANE_FOUND + 1 : Math.min(170, surface.width * 0.18);
       this.right = surface.width - answer - 8;
       this.range(state, many);
       this.empty.hidden = state.requestCount > 0;
@@ -184,13 +193,10 @@
       this.scale = (this.right - this.left) / (high - low || 1);
     }
 
-    /** First and last event of the lanes shown; a selected one that ended long ago does not stretch them. */
+    /** First and last event of the lanes shown. */
     span(state) {
       const { lanes } = this.player.replay.segments;
-      const lit = this.player.lit.requests;
-      const live = (number) => state.requestField(number, R.STATUS) < LIVE;
-      const some = this.rows.filter((number) => this.all || live(number) || !lit.has(number));
-      const parts = (some.length ? some : this.rows).map((number) => lanes[number].parts);
+      const parts = this.rows.map((number) => lanes[number].parts);
       if (!parts.length) return [0, Math.max(0, state.seq)];
       const ends = parts.map((list) => list[list.length - 1].to);
       const over = this.all && ends.every((to) => to >= 0 && to <= state.seq);
@@ -255,9 +261,12 @@
       const { sources } = this.player.replay.segments;
       for (const source of ["forced", "jumped"]) this.legend.marks[source].hidden = !sources.has(source);
       for (const mark of ["recomputed", "retract"]) this.legend.marks[mark].hidden = !this.player.trace.has("request.retracted");
+      this.legend.marks.hit.hidden = !this.player.replay.segments.founds;
       this.legend.marks.stall.hidden = !this.player.replay.segments.stalls;
-      const some = this.all ? `from number ${RP.number((this.rows[0] || 0) + 1)} on` : "running, next to go, last ended";
-      const which = shown < total ? `${RP.number(shown)} of ${RP.count(total, "request")}: ${some}` : RP.count(total, "request");
+      const some = this.all ? `from number ${RP.number((this.rows[0] || 0) + 1)} on, scroll for the rest` : "running, next to go, last ended";
+      const which = shown < total ? `${RP.number(shown)} of ${RP.count(total, "request")} shown: ${some}` : RP.count(total, "request");
+      this.hint.hidden = shown >= total || this.all;
+      this.hint.textContent = `${RP.number(total - shown)} more: scroll through all ${RP.number(total)}`;
       const clock = this.bySteps ? "steps" : RP.clockWords(this.player.trace.header);
       this.panel.note.textContent = `${which} · ${clock}${this.zoom > 1 ? ` · ${this.zoom}× closer` : ""}`;
       this.surface.canvas.setAttribute("aria-label", `Lanes of ${which}. The table shows the same.`);

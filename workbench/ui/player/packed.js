@@ -57,10 +57,13 @@
     return trace;
   };
 
-  /** A trace from base64 text of gzipped JSON. */
-  RP.unpack = async (base64) => {
+  /** The content of base64 text of gzipped JSON. */
+  RP.unzip = async (base64) => {
     const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return RP.fromColumns(await new Response(stream).json());
+    return new Response(stream).json();
   };
+
+  /** A trace from base64 text of gzipped JSON. */
+  RP.unpack = async (base64) => RP.fromColumns(await RP.unzip(base64));
 })(globalThis.RadixPlayer);

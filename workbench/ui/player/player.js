@@ -12,7 +12,7 @@
  *     p.setView("icicle" | "tree" | "table")
  *     p.play(+1 | -1 | 0, speed)          // forwards, backwards, stop; 0.5 to 16 times
  *     p.setGhost({ label, points: [[t, share], ...] } | null)  // another arm's line: seconds, 0 to 1
- *     p.setWhy(async (seq, selection) => answer | null)        // `workbench.explain`'s, as JSON
+ *     p.setWhy(async (seq, selection) => answer | null, without)  // `workbench.explain`'s, as JSON; null: its own sentence, and `without`
  *     p.state()                           // { run, seq, events, selection, view, following, playing }
  *     p.digest()                          // hash of the folded state at the cursor
  *     p.on("ready" | "seek" | "select" | "view" | "follow", fn)
@@ -91,6 +91,7 @@
     addTexts(texts) {
       Object.assign(this.trace.texts, texts);
       this.tree.words.clear();
+      for (const text of this.selected.texts) text.known = null;
       this.redraw();
     }
 
@@ -134,6 +135,13 @@
       this.emit("select");
     }
 
+    /** Escape: the whole tree, nothing selected, no card beside the pointer. */
+    clear() {
+      for (const tip of this.root.querySelectorAll(".rp-tip")) tip.hidden = true;
+      this.tree.icicle.zoomTo(-1);
+      this.select(null);
+    }
+
     /** A page's owner as a selection; null while it is free. */
     ownerOf(page) {
       const code = this.now.owner.get(page);
@@ -156,8 +164,7 @@
     light() {
       const { selection, seq, now } = this;
       const { layout } = this.tree.icicle;
-      this.concerns.of(selection);
-      return { selection, seq, now, layout, moment: layout.moment, lit: RP.lit(now, layout, selection, this.concerns.finds) };
+      return { selection, seq, now, layout, moment: layout.moment, lit: RP.lit(now, layout, selection, this.replay.hits) };
     }
 
     setView(view) {
@@ -176,8 +183,8 @@
       this.redraw();
     }
 
-    setWhy(fn) {
-      this.why.setAsk(fn);
+    setWhy(fn, without) {
+      this.why.setAsk(fn, without);
       this.redraw();
     }
 

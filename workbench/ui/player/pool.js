@@ -14,7 +14,7 @@
   const PRIVATE = 3;
   /** Cell sizes in pixels, gap included: the largest that gives each page a cell of its own. */
   const SIZES = [16, 13, 10, 8];
-  const STATES = ["free", "cached, can be evicted", "cached, locked", "private to a running request"];
+  const STATES = ["free", "cached, can be evicted", "cached, locked: a running request uses it, so that it cannot go", "private to a running request"];
   /** Owners told of one cell. */
   const OWNERS = 4;
 
@@ -27,7 +27,7 @@
       this.panel.body.append(this.frame);
       this.surface = new RP.Surface(this.frame, "page pool", () => player.redraw());
       this.panel.explain(
-        RP.legend([["locked", "cached, locked"], ["cached", "cached, can go"], ["private", "private"], ["free", "free"], ["chosen", "selected"]]),
+        RP.legend([["locked", "locked: in use"], ["cached", "cached, can go"], ["private", "private"], ["free", "free"], ["chosen", "selected"]]),
       );
       this.count = new Int32Array(4);
       this.grid = { cell: SIZES[0], columns: 1, per: 1 };

@@ -9,6 +9,7 @@
       this.trace = trace;
       this.marks = new RP.Marks(trace);
       this.segments = new RP.Segments(trace);
+      this.hits = new RP.Hits(trace);
       /** frames[k] is the state before event k x EVERY. */
       this.frames = [];
       this.head = new RP.State(trace);
@@ -24,6 +25,7 @@
         RP.apply(head);
         this.marks.note(head);
         this.segments.note(head);
+        this.hits.note(head);
       }
     }
 

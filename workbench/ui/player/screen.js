@@ -47,7 +47,7 @@
       twin(player, timeline, "events", () => RP.eventTable(player)),
     ];
     const column = RP.el("div", { class: "rp-col" }, ...[tree, pool, lanes].map((p) => p.panel.root));
-    const side = RP.el("div", { class: "rp-col rp-side" }, why.panel.root, parts.slots.side, selected.panel.root, queue.panel.root, eviction.panel.root);
+    const side = RP.el("div", { class: "rp-col rp-side" }, why.panel.root, parts.slots.side, queue.panel.root, selected.panel.root, eviction.panel.root);
     const dock = RP.el("div", { class: "rp-dock" }, timeline.panel.root, scrubber.root);
     const main = RP.el("div", { class: "rp-main" }, column, side, dock);
     main.addEventListener("click", (event) => {

@@ -6,13 +6,13 @@
   const paceFor = (n) => Math.max(4, Math.min(400, n / 30));
   const SPEEDS = [0.5, 1, 2, 4, 8, 16];
 
-  /** [sort of mark, words, key]; "selection" is any event of what is selected. */
+  /** [sort of mark, words, key, in a sentence]; "selection" is any event of what is selected. */
   const JUMPS = [
     ["eviction", "eviction", "e"],
     ["miss", "miss", "m"],
     ["retract", "retract", "r"],
     ["schedule", "schedule", "s"],
-    ["selection", "of selection", "n"],
+    ["selection", "selected", "n", "event of what is selected"],
   ];
 
   class Scrubber {
@@ -26,7 +26,7 @@
       const button = (text, label, act, more = {}) =>
         RP.el("button", { type: "button", text, "aria-label": label, title: label, on: { click: act }, ...more });
       this.play = button("▶ play", "play (space)", () => this.toggle(), { class: "rp-go" });
-      this.rewind = button("◀◀", "play backwards (Shift+space)", () => this.toggle(undefined, -1));
+      this.rewind = button("◀", "play backwards (Shift+space)", () => this.toggle(undefined, -1));
       this.range = RP.el("input", {
         type: "range", min: "0", max: "0", step: "1", value: "0", class: "rp-range", "aria-label": "event",
         on: { input: () => player.seek(+this.range.value) },
@@ -37,17 +37,12 @@
         ...SPEEDS.map((speed) => RP.el("option", { value: speed, text: `${speed}×`, selected: speed === 1 ? "" : null })),
       );
       this.place = RP.el("output", { class: "rp-place" });
-      this.jumps = JUMPS.map(([sort, words, key]) =>
-        RP.el(
-          "span",
-          { class: "rp-jump", role: "group", "aria-label": words },
-          button("‹", `previous ${told(words)} (Shift+${key.toUpperCase()})`, () => this.jump(sort, -1)),
-          RP.el("span", { text: words }),
-          button("›", `next ${told(words)} (${key})`, () => this.jump(sort, 1)),
-        ),
+      const pair = (words, back, on) => RP.el("span", { class: "rp-jump", role: "group", "aria-label": words }, button("‹", ...back), RP.el("span", { text: words }), button("›", ...on));
+      this.jumps = JUMPS.map(([sort, words, key, told = words]) =>
+        pair(words, [`previous ${told} (Shift+${key.toUpperCase()})`, () => this.jump(sort, -1)], [`next ${told} (${key})`, () => this.jump(sort, 1)]),
       );
-      const moves = [this.rewind, this.play, button("◀", "one event back (left arrow)", () => player.step(-1)),
-        button("▶", "one event on (right arrow)", () => player.step(1)), this.pace];
+      const events = pair("event", ["one event back (left arrow)", () => player.step(-1)], ["one event on (right arrow)", () => player.step(1)]);
+      const moves = [this.rewind, this.play, this.pace, events];
       const more = [button("find", "find a request, a node or a text (/)", () => player.find.open()), button("keys", "the keys (?)", () => player.help.open())];
       this.root = RP.el(
         "div",
@@ -80,7 +75,7 @@
       const backwards = start && direction < 0;
       this.play.textContent = forwards ? "❚❚ pause" : "▶ play";
       this.play.setAttribute("aria-label", forwards ? "pause (space)" : "play (space)");
-      this.rewind.textContent = backwards ? "❚❚" : "◀◀";
+      this.rewind.textContent = backwards ? "❚❚" : "◀";
       this.rewind.setAttribute("aria-label", backwards ? "pause (space)" : "play backwards (Shift+space)");
       player.redraw();
     }
@@ -102,7 +97,7 @@
       const seq = RP.nearest(list, player.seq, direction);
       if (seq !== null) player.seek(seq);
       else if (sort === "selection" && !player.selection) player.why.say("Nothing is selected.");
-      else player.why.say(`There is no ${direction > 0 ? "later" : "earlier"} ${told(JUMPS.find(([name]) => name === sort)[1])}.`);
+      else player.why.say(`There is no ${direction > 0 ? "later" : "earlier"} ${inSentence(sort)}.`);
     }
 
     draw(state) {
@@ -113,14 +108,17 @@
       this.jumps[JUMPS.length - 1].hidden = !selection;
       const seq = Math.max(0, state.seq);
       const words = trace.length
-        ? `event ${RP.number(seq)} of ${RP.number(last)} · step ${RP.number(trace.step.a[seq])} · ${RP.seconds(trace.t.a[seq])}`
+        ? `event ${RP.number(seq)} of ${RP.number(last)} · ${RP.stepOf(this.player, seq)} · ${RP.seconds(trace.t.a[seq])}`
         : "no events yet";
       this.place.textContent = words;
       this.range.setAttribute("aria-valuetext", words);
     }
   }
 
-  const told = (words) => (words.startsWith("of ") ? `event ${words}` : words);
+  const inSentence = (sort) => {
+    const [, words, , told = words] = JUMPS.find(([name]) => name === sort);
+    return told;
+  };
 
   RP.Scrubber = Scrubber;
   RP.JUMPS = JUMPS;

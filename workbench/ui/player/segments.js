@@ -6,7 +6,7 @@
   const DECODE = RP.STATUS.indexOf("decode");
 
   /**
-   * One request's life. `parts`: {sort, from, to, kept, computed, again}, `to` is -1 while it lasts.
+   * One request's life. `parts`: {sort, from, to, kept, again}, `to` is -1 while it lasts.
    * `stalls`: {from, to, by}: it was decoding, and a step ran without it because others' prefill did.
    * `idle`: its last step was a stall. `tokens`: {seq, source}: answer tokens that were not simply sampled.
    * `retracts`, `passed`: event numbers.
@@ -21,11 +21,14 @@
       /** Steps completed after each event. */
       this.steps = new RP.Growing(Int32Array);
       this.done = 0;
+      /** The last step that was planned: events after it carry the number of a step that may never come. */
+      this.planned = 0;
       /** Numbers of the requests that decode, and of those that a running step leaves out. */
       this.decoding = new Set();
       this.stalled = new Set();
-      /** How many stalls there have been. */
+      /** How many stalls there have been, and how many admissions that found something in the cache. */
       this.stalls = 0;
+      this.founds = 0;
       /** Token sources other than sampled that occur in the trace. */
       this.sources = new Set();
     }
@@ -79,11 +82,9 @@
     },
     "request.admitted"(segments, state, seq) {
       const e = segments.trace.event(seq);
-      segments.open(segments.trace.requestNumber(e.request), "prefill", seq, {
-        kept: e.first ? e.cached : e.recovered,
-        computed: e.first ? e.computed : e.recomputed,
-        again: !e.first,
-      });
+      const kept = e.first ? e.cached : e.recovered;
+      if (kept) segments.founds++;
+      segments.open(segments.trace.requestNumber(e.request), "prefill", seq, { kept, again: !e.first });
     },
     "request.passed_over"(segments, state, seq) {
       segments.lanes[numberOf(segments, seq)].passed.push(seq);
@@ -95,6 +96,7 @@
     },
     "step.planned"(segments, state, seq) {
       for (const number of segments.stalled) segments.resume(number, seq);
+      segments.planned = segments.trace.step.a[seq];
       const e = segments.trace.tables[segments.trace.kind.a[seq]];
       const prefills = e.prefills.a[segments.trace.row.a[seq]];
       const joined = new Set(Array.from(state.members, (name) => segments.trace.requestOf.get(name)));

@@ -62,10 +62,10 @@
     }
   };
 
-  const ofNode = (state, id, finds, out) => {
+  const ofNode = (state, id, hits, out) => {
     const slot = state.slotOfNode.get(id) - 1;
     out.nodes.add(id);
-    for (let i = 0; i < finds.seqs.length && finds.seqs[i] <= state.seq; i++) out.used.add(finds.requests[i]);
+    for (let i = 0; i < hits.seqs.length && hits.seqs[i] <= state.seq; i++) out.used.add(hits.requests[i]);
     if (slot < 0) return;
     for (const page of state.nodePages.get(slot)) out.pages.add(page);
     const pieces = state.nodePieces.get(slot);
@@ -79,15 +79,15 @@
 
   /**
    * @param {Object} selection {node} or {request}, or null
-   * @param {{seqs: number[], requests: number[]}} finds who found a selected node at admission, and when
+   * @param {Hits} hits whose look-ups found each node, and when
    * @returns {{nodes: Set, pages: Set, requests: Set, holds: Set, used: Set, wrote: Set}} node ids, page ids
    *   and request numbers; of a node also which requests hold it now, found it at admission, and wrote it.
    */
-  RP.lit = (state, layout, selection, finds) => {
+  RP.lit = (state, layout, selection, hits) => {
     const out = {};
     for (const name of ["nodes", "pages", "requests", "holds", "used", "wrote"]) out[name] = new Set();
     if (!selection) return out;
-    if (selection.node) ofNode(state, selection.node, finds, out);
+    if (selection.node) ofNode(state, selection.node, hits.of(selection.node), out);
     else {
       const number = state.trace.requestNumber(selection.request);
       if (number < state.requestCount) ofRequest(state, layout, number, out);

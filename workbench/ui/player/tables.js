@@ -31,13 +31,14 @@
 
   /** Events around the cursor. */
   RP.eventTable = (player) => {
-    const { trace, seq } = player;
+    const { trace, seq, replay } = player;
     const from = Math.max(0, seq - AROUND);
     const to = Math.min(trace.length, from + 2 * AROUND);
     const rows = [];
+    const step = (i) => (trace.step.a[i] <= replay.segments.planned ? RP.number(trace.step.a[i]) : "–");
     for (let i = from; i < to; i++)
       rows.push({
-        cells: [RP.number(i), RP.number(trace.step.a[i]), RP.seconds(trace.t.a[i]), trace.kindOf(i), RP.why(trace, i).join("")],
+        cells: [RP.number(i), step(i), RP.seconds(trace.t.a[i]), trace.kindOf(i), RP.why(trace, i).join("")],
         current: i === seq,
         pick: () => player.seek(i),
       });

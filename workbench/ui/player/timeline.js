@@ -16,7 +16,7 @@
       this.panel.body.append(this.frame);
       this.surface = new RP.Surface(this.frame, "timeline", () => player.redraw());
       this.legend = RP.legend([
-        ["fill-tree", "pages in the tree"], ["fill-private", "of running requests"], ["rate", "hit rate so far"],
+        ["fill-tree", "pages in the tree"], ["fill-private", "of running requests"], ["rate", "hit rate"],
         ["recent", `last ${RP.Marks.WINDOW} admissions`], ["ghost", ""], ["evict", "▼ eviction"], ["retract", "◆ sent back"],
         ["mine", "selected"],
       ]);

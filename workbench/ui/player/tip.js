@@ -17,7 +17,7 @@
      */
     watch(tell) {
       this.surface.canvas.addEventListener("pointermove", (event) => this.show(event, tell(event)));
-      this.surface.canvas.addEventListener("pointerleave", () => (this.root.hidden = true));
+      for (const name of ["pointerleave", "pointercancel"]) this.surface.canvas.addEventListener(name, () => (this.root.hidden = true));
     }
 
     show(event, told) {

@@ -30,7 +30,7 @@
       this.table = RP.el("div", { hidden: "" }, this.grid.root);
       this.panel.body.append(this.icicle.frame, this.graph.frame, this.table);
       this.legend = RP.legend([
-        ["ramp", "used now … idle"], ["lock", "locked"], ["pin", "pinned"], ["next", "next to go"],
+        ["ramp", "used … idle"], ["lock", "locked: in use"], ["pin", "pinned"], ["next", "next to go"],
         ["event", "this event"], ["chosen", "selected"],
       ]);
       this.buttons = VIEWS.map((view) => {

@@ -21,27 +21,53 @@
       this.panel = RP.panel("why", "Why");
       this.line = RP.el("p", { class: "rp-why-line" });
       this.more = RP.el("div", { class: "rp-why-more" });
+      this.notYet = RP.el("p", { class: "rp-hint rp-not-yet", hidden: "" });
       this.spoken = RP.el("p", { class: "rp-spoken", "aria-live": "polite" });
-      this.panel.body.append(this.line, this.more, this.spoken);
+      this.panel.body.append(this.line, this.more, this.notYet, this.spoken);
       this.key = "";
       this.busy = false;
     }
 
-    /** @param {?function(number, ?Object): Promise<Object>} fn asked with event number and selection. */
-    setAsk(fn) {
+    /**
+     * @param {?function(number, ?Object): Promise<Object>} fn asked with event number and selection.
+     * @param {string} [without] what is added to the player's own sentence where there is no answer.
+     */
+    setAsk(fn, without = "") {
       this.ask = fn;
+      this.without = without;
+      this.unanswered = false;
       this.key = "";
       /** The run that the answer shown is about; until there is one, the player's own sentence stands. */
       this.answered = null;
     }
 
     draw(state) {
-      const { trace, selection } = this.player;
+      const { trace } = this.player;
+      const coming = this.coming(state.seq);
+      const selection = coming < 0 ? this.player.selection : null;
+      this.tellComing(coming);
       if (this.ask && state.seq >= 0) this.wonder(state.seq, selection);
       if (!this.ask || state.seq < 0 || this.answered !== this.player.run) this.own(state);
       const about = !this.ask || !selection ? "" : `${selection.node ? `node #${selection.node}` : selection.request} · `;
       this.panel.note.textContent = state.seq < 0 ? "" : `${about}event ${RP.number(state.seq)}, ${trace.kindOf(state.seq)}`;
       this.rest();
+    }
+
+    /** The event that brings a selection which is not there yet; -1 where it is there, or nothing is selected. */
+    coming(seq) {
+      const { selection, chosenEvents } = this.player;
+      return selection && chosenEvents.n && chosenEvents.a[0] > seq ? chosenEvents.a[0] : -1;
+    }
+
+    /** Until then the event is explained, and this says why it is not the selection. */
+    tellComing(coming) {
+      const { selection } = this.player;
+      this.notYet.hidden = coming < 0;
+      if (coming < 0 || (selection === this.awaited && coming === this.brings)) return;
+      [this.awaited, this.brings] = [selection, coming];
+      const what = selection.node ? `Node #${selection.node} is selected, but is not in the tree yet` : `${selection.request} is selected, but has not arrived yet`;
+      const go = this.link({ kind: "event", id: coming, text: `event ${RP.number(coming)} brings it` });
+      this.notYet.replaceChildren(`${what}: `, go, ".");
     }
 
     /** Speak when nothing has moved for a while; never while playing. */
@@ -61,7 +87,8 @@
       const number = trace.requestNumber(subject);
       this.line.replaceChildren(RP.el("b", { text: number === undefined ? subject : RP.requestName(trace, number) }), rest);
       const parting = RP.parting(trace, state);
-      this.more.replaceChildren(...(parting ? RP.tokenRows(trace, parting) : []));
+      const hint = this.unanswered && this.without ? [RP.el("p", { class: "rp-hint", text: this.without })] : [];
+      this.more.replaceChildren(...(parting ? RP.tokenRows(trace, parting) : []), ...hint);
     }
 
     /** Ask the host about (seq, selection) once the cursor rests; while it never rests, now and then. */
@@ -86,7 +113,7 @@
       const run = this.player.run;
       try {
         const answer = await this.ask(seq, selection);
-        if (answer && run === this.player.run) this.show(answer);
+        if (run === this.player.run) answer ? this.show(answer) : this.missed();
       } catch (error) {
         if (run === this.player.run) this.show({ headline: "This could not be answered.", detail: [error.message] });
       }
@@ -97,8 +124,17 @@
       if (later) later();
     }
 
+    /** No answer: the player's own sentence, and not the last answer, which was about something else. */
+    missed() {
+      this.answered = null;
+      this.unanswered = true;
+      this.own(this.player.now);
+      this.rest();
+    }
+
     show({ headline, detail = [], rows = [], table = null, links = [] }) {
       this.answered = this.player.run;
+      this.unanswered = false;
       this.line.textContent = headline;
       this.more.replaceChildren(
         ...detail.map((text) => RP.el("p", { text })),

@@ -26,6 +26,15 @@
     return `${s.toFixed(decimals)} s`;
   };
 
+  /** The step of an event among all that were planned: "step 3 of 48", or after which one, or before the first. */
+  RP.stepOf = (player, seq) => {
+    const step = player.trace.step.a[seq];
+    const { planned } = player.replay.segments;
+    const last = number(planned);
+    if (step <= planned) return `step ${number(step)} of ${last}`;
+    return planned ? `after step ${last} of ${last}` : "before step 1";
+  };
+
   RP.percent = (part, whole) => (whole ? `${Math.round((100 * part) / whole)} %` : "–");
 
   /** Text of token ids; ids whose text is unknown are told as numbers. */
