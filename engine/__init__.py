@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from engine.config import EngineConfig
     from engine.engine import Engine
     from engine.failures import ModelError
+    from engine.grammar.grammars import check_grammar
+    from engine.grammar.syntax import GrammarError
     from engine.loaded import give_back
     from engine.models import devices, fetch_model, free_memory, load_model, load_tokenizer
     from engine.needs import model_needs
@@ -20,8 +22,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "Engine": "engine.engine",
     "EngineConfig": "engine.config",
+    "GrammarError": "engine.grammar.syntax",
     "ModelError": "engine.failures",
     "SamplingParams": "engine.request",
+    "check_grammar": "engine.grammar.grammars",
     "devices": "engine.models",
     "fetch_model": "engine.models",
     "free_memory": "engine.models",
@@ -31,8 +35,8 @@ _HOMES = {
     "model_needs": "engine.needs",
 }
 __all__ = [
-    "Engine", "EngineConfig", "ModelError", "SamplingParams",
-    "devices", "fetch_model", "free_memory", "give_back", "load_model", "load_tokenizer", "model_needs",
+    "Engine", "EngineConfig", "GrammarError", "ModelError", "SamplingParams",
+    "check_grammar", "devices", "fetch_model", "free_memory", "give_back", "load_model", "load_tokenizer", "model_needs",
 ]  # fmt: skip
 
 

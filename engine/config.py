@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from typing import Any, Literal
 
 from pydantic import (
@@ -26,7 +27,6 @@ HERE: dict[str, tuple[Any, ...]] = {
     "overlap": (False,),
     "host_pages": (0,),
     "replicas": (1,),
-    "grammar": ("own",),
 }
 """What this version can do; the other values of the contract are refused by name until they are built."""
 
@@ -118,6 +118,10 @@ class EngineConfig(Asked):
 
     @model_validator(mode="after")
     def _consistent(self) -> EngineConfig:
+        if self.grammar == "xgrammar" and find_spec("xgrammar") is None:
+            raise ValueError(
+                "grammar: xgrammar is not installed (pip install 'radix-workbench[xgrammar]'); own and llguidance are here"
+            )
         for field, here in HERE.items():
             value = getattr(self, field)
             if value not in here:

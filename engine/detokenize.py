@@ -29,9 +29,13 @@ class IncrementalDetokenizer:
 
     def push(self, ids: Sequence[int]) -> str:
         """The text that these ids make certain; empty once a stop string was met."""
+        return self.push_bytes(b"".join(self._pieces[i] for i in ids))
+
+    def push_bytes(self, data: bytes) -> str:
+        """The text that these bytes make certain; empty once a stop string was met."""
         if self.stopped is not None:
             return ""
-        return self._advance(self._decoder.decode(b"".join(self._pieces[i] for i in ids)))
+        return self._advance(self._decoder.decode(data))
 
     def finish(self) -> str:
         """What was still held back; a character cut in half becomes U+FFFD. A second call gives nothing."""

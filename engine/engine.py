@@ -17,9 +17,12 @@ from engine.asking import SubmitError, check_content, check_facts, check_ids, ch
 from engine.cache import make_cache
 from engine.clock import VirtualClock, WallClock
 from engine.config import ConfigError, EngineConfig, config_from, describe
+from engine.constrained import Constrained
 from engine.executor import make_executor
 from engine.executor.base import Executor, Row, Sampled, StepResult
 from engine.executor.puppet import WrongSlot
+from engine.grammar.jump import Jumps
+from engine.grammar.syntax import GrammarError
 from engine.header import header_for
 from engine.pool import Pool
 from engine.request import Request, SamplingParams, Status
@@ -27,6 +30,8 @@ from engine.scheduler.scheduler import Plan, Scheduler
 from engine.snapshot import Breach, Checker, snapshot
 from engine.totals import Totals
 
+COMPILING = 0.005
+"""Seconds for which an engine that only waits for grammars sleeps."""
 CONTENTS = 2047
 """Different contents that one engine can tell apart."""
 
@@ -37,12 +42,16 @@ class InvariantError(RuntimeError):
 
 @dataclass(slots=True)
 class Progress:
-    """What one step did for one request: its new ids, their text, and how it ended (`reason`), if it did."""
+    """What one step did for one request: its new ids, their text, and how it ended (`reason`), if it did.
+
+    `replaced`: so many of its earlier ids have given way, as an unverified jump spelt them anew.
+    """
 
     request: str
     ids: list[int]
     text: str = ""
     reason: str | None = None
+    replaced: int = 0
 
 
 class Engine:
@@ -85,8 +94,11 @@ class Engine:
         self._ids: set[str] = set()
         self._live: dict[str, Request] = {}
         self._texts: dict[str, Any] = {}
+        self._fresh_text: dict[str, str] = {}
         self._checker = Checker(self.pool, self.cache) if check else None
         self._emit = self.trace.emit
+        jumps = Jumps(config, self.executor, self.scheduler.holdings, self.totals, self._emit, self._texts)
+        self.constrained = Constrained(config, self.executor, self.scheduler.holdings, jumps, self._emit)
         self._emit(ev.RunStarted, pages=config.pages, page_size=config.page_size)
         self.trace.commit()
 
@@ -145,6 +157,7 @@ class Engine:
         )  # fmt: skip
         if sampling.stop and self.tokenizer is None:
             raise SubmitError("stop: needs a tokenizer, and this executor has none")
+        self.constrained.check(sampling)
         self._foresee(request)
         self._ids.add(name)
         if abort_at_step is not None:
@@ -208,8 +221,9 @@ class Engine:
             return True
         was = str(live.status)
         self.trace.step, self.trace.t = self.step_number, self.clock.now()
-        self.scheduler.remove(live)
-        self.scheduler.holdings.finish(live)
+        if self.constrained.held.pop(request, None) is None:
+            self.scheduler.remove(live)
+            self.scheduler.holdings.finish(live)
         text = self._end(live, Status.ABORTED, "abort")
         self._emit(ev.RequestAborted, request=request, was=was, text=text)
         self.trace.commit()
@@ -233,10 +247,13 @@ class Engine:
             due = self._arrivals.due(self.step_number, self.trace.t)
             for request, when in due:
                 self._arrive(request, when)
-            if self._abort_due() or due:
+            if self._abort_due() or due or self._compiled():
                 continue  # an end, also by refusal, may have brought the next arrival
-            if self._live:
+            if len(self._live) > len(self.constrained.held):
                 break
+            if self._live:
+                self.constrained.wait(COMPILING)
+                return []
             if not len(self._arrivals):
                 return None
             if not self._jump():
@@ -244,6 +261,8 @@ class Engine:
         self.cache.unpin(self.step_number)
         plan = self.scheduler.plan()
         progress = self._out_of_room(plan)
+        if plan is not None:
+            progress += [self._jumped_to_the_end(request) for request in self.constrained.jumps.extend(plan)]
         if plan is not None and plan.rows:
             self._tell_plan(plan)
             self.trace.commit()
@@ -283,7 +302,8 @@ class Engine:
 
     def snapshot(self) -> dict[str, Any]:
         """The state by walking it (see `engine.snapshot`)."""
-        return snapshot(self.pool, self.cache, self.scheduler.waiting, self.scheduler.running, self.totals)
+        held = [h.request for h in self.constrained.held.values()]
+        return snapshot(self.pool, self.cache, self.scheduler.waiting, self.scheduler.running, self.totals, held)
 
     # --- inside --------------------------------------------------------------------------------
 
@@ -297,7 +317,8 @@ class Engine:
             max_new_tokens=request.params.max_new_tokens, arrived=due, namespace=request.namespace,
             priority=request.priority, label=request.label, store=request.store, pin=request.pin,
             content=request.content, content_at=request.content_at,
-            note=self.tokenizer.remark(request.prompt) if self.tokenizer is not None else None,
+            note=self._remark(request),
+            regex=request.params.regex, json_schema=self.constrained.schema(request.params),
         )  # fmt: skip
         refusal = self.scheduler.refusal(request, self.executor.max_positions)
         if refusal:
@@ -308,8 +329,40 @@ class Engine:
             self._live[request.id] = request
             if self.tokenizer is not None:
                 self._texts[request.id] = self.tokenizer.detokenizer(request.params.stop)
-            self.scheduler.add(request)
+            if not request.params.constrained:
+                self.scheduler.add(request)
+            else:
+                self._ask_for_grammar(request)
         self.trace.commit()
+
+    def _remark(self, request: Request) -> str | None:
+        """What looks wrong with a prompt that is served all the same."""
+        said = [self.tokenizer.remark(request.prompt) if self.tokenizer is not None else None, self.constrained.remark(request)]
+        return "; ".join(s for s in said if s is not None) or None
+
+    def _ask_for_grammar(self, request: Request) -> None:
+        try:
+            if self.constrained.ask(request):
+                self.scheduler.add(request)
+        except GrammarError as error:
+            self._refuse_grammar(request, error)
+
+    def _refuse_grammar(self, request: Request, error: GrammarError) -> None:
+        request.error = str(error)
+        self._end(request, Status.REFUSED, "grammar")
+        self._emit(ev.RequestRefused, request=request.id, reason="grammar", needed=1, available=0, error=str(error))
+
+    def _compiled(self) -> bool:
+        """Queue those whose grammar has come; refuse those that nothing can satisfy."""
+        ready = self.constrained.ready()
+        for request, error in ready:
+            if error is None:
+                self.scheduler.add(request)
+            else:
+                self._refuse_grammar(request, error)
+        if ready:
+            self.trace.commit()
+        return bool(ready)
 
     def _abort_due(self) -> bool:
         due = [name for name, step in self._aborts.items() if step <= self.step_number and name in self._live]
@@ -339,6 +392,7 @@ class Engine:
         self._emit(
             ev.StepPlanned, mode=plan.mode, members=[r.request.id for r in plan.rows],
             tokens=[len(r.tokens) for r in plan.rows], prefills=plan.prefills, budget=self.config.prefill_budget,
+            drafted=[r.drafted for r in plan.rows] if any(r.drafted for r in plan.rows) else [],
             waiting=len(self.scheduler.waiting), free=self.pool.free, reserve=round(self.scheduler.reserve.value, 6),
         )  # fmt: skip
 
@@ -376,14 +430,29 @@ class Engine:
         fresh: list[list[int]] = []
         for row, sampled in zip(plan.rows, result.rows, strict=True):
             request = row.request
-            request.kv += len(row.tokens)
+            request.kv += len(row.tokens) - row.drafted
             if request.status is Status.PREFILL and request.kv >= request.target:
                 request.status = Status.DECODE
-            new = [sampled.token] if sampled is not None and sampled.token is not None else []
-            request.output += new
+            new = self._take(request, sampled) if sampled is not None else []
+            request.kv += max(len(new) - 1, 0)
             self.totals.output_tokens += len(new)
+            if sampled is not None and sampled.looks:
+                self.constrained.keep(request, sampled.looks, len(new))
+                jumped, forced = self.constrained.count(row, sampled.looks, new)
+                self.totals.jumped_tokens += jumped
+                self.totals.forced_tokens += forced
             fresh.append(new)
         return fresh
+
+    def _take(self, request: Request, sampled: Sampled) -> list[int]:
+        """Append what a pass gave to the answer, up to where it ends; the text goes with it."""
+        tokens = sampled.tokens
+        for count, token in enumerate(tokens, 1):
+            request.output.append(token)
+            self._push_text(request, [token])
+            if count < len(tokens) and self._ended_by(request, token) is not None:
+                return tokens[:count]
+        return tokens
 
     def _after(self, row: Row, new: list[int], sampled: Sampled | None) -> Progress:
         """What follows from a step for one row: first token, text, storing, its end."""
@@ -391,28 +460,49 @@ class Engine:
         if new and request.first_token is None:
             request.first_token = self.trace.t
             self._emit(ev.RequestFirstToken, request=request.id, ttft=round(self.trace.t - request.arrived, 9))
-        if new and sampled is not None and sampled.top is not None:
+        if sampled is not None and request.walk is not None:
+            self.constrained.tell(row, sampled, new)
+        elif new and sampled is not None and sampled.top is not None:
             self._emit(
                 ev.TokenEmitted, request=request.id, position=len(request.output) - 1, token=new[0],
                 logprob=sampled.logprob, top=sampled.top,
             )  # fmt: skip
-        text = self._push_text(request, new)
+        progress = self._progress(request, new)
         reason, matched = self._reason(request, new, sampled)
         if reason is not None:
             self._finish(request, reason, matched)
-            return Progress(request.id, new, text + (request.tail or ""), reason)
-        if row.start + len(row.tokens) <= request.target:
+            progress.text, progress.reason = progress.text + (request.tail or ""), reason
+        elif row.start + len(row.tokens) - row.drafted <= request.target:
             self.scheduler.holdings.share(request)
-        return Progress(request.id, new, text)
+        return progress
 
-    def _push_text(self, request: Request, new: list[int]) -> str:
+    def _progress(self, request: Request, new: list[int]) -> Progress:
+        """New ids and text, those of a jump before them."""
+        jumped = self.constrained.jumps.jumped.pop(request.id, None)
+        text = self._fresh_text.pop(request.id, "")
+        if jumped is None:
+            return Progress(request.id, new, text)
+        return Progress(request.id, jumped.ids + new, jumped.text + text, replaced=jumped.replaced)
+
+    def _jumped_to_the_end(self, request: Request) -> Progress:
+        """A forced run that was appended without a pass has ended its request."""
+        progress = self._progress(request, [])
         detokenizer = self._texts.get(request.id)
-        if detokenizer is None or not new:
-            return ""
+        matched = detokenizer.stopped if detokenizer is not None else None
+        over = matched is not None or self.constrained.closed(request)
+        self._finish(request, "stop" if over else "length", matched)
+        progress.text, progress.reason = progress.text + (request.tail or ""), request.reason
+        return progress
+
+    def _push_text(self, request: Request, new: list[int]) -> None:
+        """Turn new ids into text; `_progress` hands it on."""
+        detokenizer = self._texts.get(request.id)
+        if detokenizer is None:
+            return
         visible = [i for i in new if not self._ends(request, i)]
         delta: str = detokenizer.push(visible) if visible else ""
         request.text += delta
-        return delta
+        self._fresh_text[request.id] = self._fresh_text.get(request.id, "") + delta
 
     def _ends(self, request: Request, token: int) -> bool:
         """Whether a token ends the request: an end of text, or one that it named."""
@@ -425,27 +515,36 @@ class Engine:
         """Why a request ends now, if it does, and the stop string or id that ended it."""
         if request.status is not Status.DECODE:
             return None, None
-        detokenizer = self._texts.get(request.id)
-        if detokenizer is not None and detokenizer.stopped is not None:
-            return "stop", detokenizer.stopped
-        if new and self._ends(request, new[-1]):
-            return "stop", new[-1]
-        if len(request.output) >= request.params.max_new_tokens:
-            return "length", None
-        if sampled is not None and sampled.last:
+        ended = self._ended_by(request, new[-1] if new else None)
+        if ended is not None:
+            return ended
+        if (sampled is not None and sampled.last) or self.constrained.closed(request):
             return "stop", None
         if request.size >= self.executor.max_positions:
             return "capacity", None
         return None, None
+
+    def _ended_by(self, request: Request, token: int | None) -> tuple[str, str | int | None] | None:
+        """How the last token of an answer ends it, and by which stop string or id; None where it does not."""
+        detokenizer = self._texts.get(request.id)
+        if detokenizer is not None and detokenizer.stopped is not None:
+            return "stop", detokenizer.stopped
+        if token is not None and self._ends(request, token):
+            return "stop", token
+        if len(request.output) >= request.params.max_new_tokens:
+            return "length", None
+        return None
 
     def _finish(self, request: Request, reason: str, matched: str | int | None = None) -> None:
         """End a request that ran: store what it computed, give everything back."""
         self.scheduler.remove(request)
         self.scheduler.holdings.finish(request)
         text = self._end(request, Status.FINISHED, reason)
+        incomplete, needed = self.constrained.missing(request)
         self._emit(
-            ev.RequestFinished, request=request.id, reason=reason, outputs=len(request.output), text=text, matched_stop=matched
-        )
+            ev.RequestFinished, request=request.id, reason=reason, outputs=len(request.output), text=text, matched_stop=matched,
+            incomplete=incomplete, still_needed=needed,
+        )  # fmt: skip
 
     def _end(self, request: Request, status: Status, reason: str) -> str | None:
         """Bookkeeping of every end; returns the request's whole text (None without a tokenizer)."""
@@ -494,7 +593,9 @@ class Engine:
             self._emit(
                 ev.RequestFinished, request=request.id, reason="error", outputs=len(request.output), text=text, error=message
             )
-            progress.append(Progress(request.id, [], request.tail, "error"))
+            told = self._progress(request, [])
+            told.text, told.reason = told.text + request.tail, "error"
+            progress.append(told)
         return progress
 
     def _cap_cache(self) -> None:

@@ -48,6 +48,8 @@ class Header(msgspec.Struct, kw_only=True):
     pages: int = 0
     page_size: int = 1
     eos: list[int] = []
+    vocabulary: int | None = None
+    """How many token ids the model can say; null: unknown."""
     rates: dict[str, float] = {}
     """Rates measured once at start; constants of the run."""
     versions: dict[str, str] = {}
@@ -112,6 +114,10 @@ class RequestArrived(Event, tag="request.arrived"):
     content_at: int = 0
     note: str | None = None
     """What looks wrong with its prompt, which is served all the same."""
+    regex: str | None = None
+    """The pattern that its answer has to match."""
+    json_schema: str | None = None
+    """The JSON schema that its answer has to follow, as JSON text."""
 
 
 class RequestRefused(Event, tag="request.refused"):
@@ -119,9 +125,10 @@ class RequestRefused(Event, tag="request.refused"):
 
     request: str
     reason: str
-    """`pages` (pages) or `positions` (tokens)."""
+    """`pages` (pages), `positions` (tokens) or `grammar` (1 that can be used, 0 found; `error` says why)."""
     needed: int
     available: int
+    error: str | None = None
 
 
 class RequestRouted(Event, tag="request.routed"):
@@ -231,6 +238,10 @@ class RequestFinished(Event, tag="request.finished"):
     text: str | None = None
     matched_stop: str | int | None = None
     error: str | None = None
+    incomplete: bool = False
+    """It ended before the document that its grammar asks for was whole."""
+    still_needed: int | None = None
+    """Fewest tokens that would have completed it, where that is known."""
 
 
 class QueueOrdered(Event, tag="queue.ordered"):
@@ -436,6 +447,8 @@ class StepPlanned(Event, tag="step.planned"):
     waiting: int = 0
     free: int = 0
     reserve: float = 0.0
+    drafted: list[int] = []
+    """The last drafted[i] of member i's tokens are what its grammar forces, still to be verified; empty: none are."""
 
 
 class StepStarted(Event, tag="step.started"):
@@ -478,10 +491,15 @@ class GrammarEdge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     target: int
     label: str
     forced: bool = False
+    through: list[int] = []
+    """The states between the bytes of a forced run: an answer may stand in the middle of it."""
 
 
 class GrammarCompiled(Event, tag="grammar.compiled"):
-    """A grammar is ready: compile time in seconds, its source, size and compressed edges."""
+    """A grammar is ready: compile time in seconds, its source, size and compressed edges.
+
+    The request joins the queue, if it had to wait. Edges come with the first request that asks for it.
+    """
 
     request: str
     seconds: float
@@ -489,10 +507,16 @@ class GrammarCompiled(Event, tag="grammar.compiled"):
     backend: str
     states: int
     edges: list[GrammarEdge] = []
+    start: int = 0
+    """The state in which an answer begins."""
+    ends: list[int] = []
+    """The states of the edges in which an answer may end."""
+    reused: bool = False
+    """Compiled for an earlier request; `seconds` is what that took."""
 
 
 class GrammarWaiting(Event, tag="grammar.waiting"):
-    """A request waits for its grammar to be compiled."""
+    """A request leaves the queue until its grammar is compiled."""
 
     request: str
 
@@ -506,10 +530,18 @@ class GrammarMasked(Event, tag="grammar.masked"):
     top: list[tuple[int, float]] = []
     forbidden: int = 0
     """How many of `top` the mask forbade."""
+    position: int = 0
+    """Index into the output of the token that was taken."""
+    target: int = 0
+    """The state that it led to."""
+    seconds: float = 0.0
+    """What the mask took; 0 on a virtual clock."""
+    forbade: list[int] = []
+    """Which of `top` the mask forbade."""
 
 
 class GrammarJumped(Event, tag="grammar.jumped"):
-    """A forced run: tokens before and after re-tokenisation, and pages given back."""
+    """A forced run taken without looking: the answer's last tokens `before` gave way to `after`."""
 
     request: str
     state: int
@@ -518,6 +550,8 @@ class GrammarJumped(Event, tag="grammar.jumped"):
     before: list[int]
     after: list[int]
     pages: list[int] = []
+    kv: int = 0
+    """Tokens of prompt and output whose KV still holds."""
 
 
 class GrammarVerified(Event, tag="grammar.verified"):
@@ -526,6 +560,9 @@ class GrammarVerified(Event, tag="grammar.verified"):
     request: str
     drafted: int
     accepted: int
+    draft: list[int] = []
+    run: str = ""
+    """The forced text that was drafted."""
 
 
 class GrammarRolledBack(Event, tag="grammar.rolled_back"):

@@ -21,6 +21,7 @@ def header_for(header: Header, config: EngineConfig, executor: Executor) -> None
     header.clock = "virtual" if executor.virtual else "wall"
     header.pages, header.page_size = config.pages, config.page_size
     header.eos = sorted(executor.eos_ids)
+    header.vocabulary = executor.vocab_size
     header.rates = dict(executor.rates)
     header.versions = {p: v for p in PACKAGES if (v := _version(p))}
 

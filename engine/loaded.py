@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 
 from engine.executor.llama_forward import LlamaForward
 from engine.executor.transformers_forward import TransformersForward
+from engine.grammar.vocabulary import Vocabulary, vocabulary_of
 from engine.tokenizer import TextTokenizer
 
 
@@ -35,6 +36,13 @@ class LoadedModel:
     max_positions: int
     plain: bool = False
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """The bytes of its tokens, for grammars; None without a tokenizer."""
+        if self.tokenizer is None:
+            return None
+        return vocabulary_of(self.tokenizer, self.eos_ids, self.vocab_size)
 
     @property
     def kv_shape(self) -> tuple[int, int, int]:

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from engine.cache.base import PLAIN, WIDTH, pack
 from engine.config import Asked
 from engine.events import Namespace
+from engine.grammar.door import Walk
 
 
 class Status(StrEnum):
@@ -39,6 +40,21 @@ class SamplingParams(Asked):
     stop: tuple[str, ...] = Field((), max_length=16)
     stop_token_ids: tuple[int, ...] = Field((), max_length=64, description="end after any of these, as after an end of text")
     logprobs: int | None = Field(None, ge=1, le=20, description="top few to report with each token")
+    regex: str | None = Field(None, max_length=100_000, description="the answer matches this pattern, from end to end")
+    json_schema: dict[str, Any] | bool | None = Field(None, description="the answer is JSON that follows this schema")
+
+    @property
+    def constrained(self) -> bool:
+        """Whether a grammar says what may come."""
+        return self.regex is not None or self.json_schema is not None
+
+    @model_validator(mode="after")
+    def _one_grammar(self) -> SamplingParams:
+        if self.regex is not None and self.json_schema is not None:
+            raise ValueError("regex: give either regex or json_schema; both are there")
+        if self.constrained and self.ignore_eos:
+            raise ValueError("ignore_eos: a grammar says where the answer may end; leave one of them out")
+        return self
 
 
 @dataclass(slots=True, eq=False)
@@ -69,6 +85,13 @@ class Request:
     label: str | None = None
     says: list[Any] | None = None
     fail_at_step: int | None = None
+    walk: Walk | None = None
+    """Where it stands in its grammar; None without one, and until that is compiled."""
+    forced: int = 0
+    """Answer tokens that its grammar left no choice for; `jumped`: those that needed no pass of their own."""
+    jumped: int = 0
+    rolled_back: int = 0
+    """Drafted tokens that were taken back."""
     status: Status = Status.WAITING
     output: list[int] = field(default_factory=list)
     pages: list[int] = field(default_factory=list)
@@ -115,6 +138,12 @@ class Request:
     def packed(self, stop: int) -> bytes:
         """Tokens [0, stop) of prompt and output, packed for the cache."""
         return bytes(memoryview(self._all_packed())[: stop * WIDTH])
+
+    def respell(self, keep: int, ids: list[int]) -> None:
+        """Keep the first `keep` answer tokens and go on with `ids` instead of what followed."""
+        self.output[keep:] = ids
+        del self._packed[(len(self.prompt) + keep) * WIDTH :]
+        self._query = None
 
     def begins_with(self, packed: bytes) -> bool:
         """Whether prompt and output begin with these packed tokens."""

@@ -12,21 +12,23 @@ from typing import Any
 
 from engine.cache.base import PrefixCache, pack
 from engine.events import ROOT, Owner
+from engine.grammar.door import Walk
 from engine.pool import Pool
 from engine.request import Request
 from engine.totals import Totals
 
 
 def snapshot(
-    pool: Pool, cache: PrefixCache, waiting: Iterable[Request], running: list[Request], totals: Totals
+    pool: Pool, cache: PrefixCache, waiting: Iterable[Request], running: list[Request], totals: Totals,
+    held: Iterable[Request] = (),
 ) -> dict[str, Any]:
-    """Queue order, live requests, tree, owner of each page, totals. No times, no tensors."""
+    """Queue order, live requests (`held`: those that wait for a grammar), tree, owner of each page, totals."""
     owners: list[Owner] = [None] * pool.pages
     for page, owner in holders(cache, running):
         owners[page] = owner
     return {
         "queue": [r.id for r in waiting],
-        "requests": {r.id: _request(r) for r in [*waiting, *running]},
+        "requests": {r.id: _request(r) for r in [*waiting, *running, *held]},
         "nodes": {str(n.id): _node(n) for n in cache.walk()},
         "owners": owners,
         "totals": asdict(totals),
@@ -56,8 +58,12 @@ def _request(r: Request) -> dict[str, Any]:
         "pages": r.pages[r.shared :],
         "node": r.node.id if r.node else ROOT,
         "retractions": r.retractions,
-        "grammar": None,
+        "grammar": None if r.walk is None else _grammar(r, r.walk),
     }
+
+
+def _grammar(r: Request, walk: Walk) -> dict[str, int]:
+    return {"state": walk.state, "forced": r.forced, "jumped": r.jumped, "rolled_back": r.rolled_back}
 
 
 def _node(n: Any) -> dict[str, Any]:

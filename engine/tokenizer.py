@@ -40,6 +40,10 @@ class TextTokenizer:
         _check(text)
         return list(self._tokenizer(text)["input_ids"])
 
+    def ids(self, text: str) -> list[int]:
+        """Ids of a piece of text inside a sequence: no marker is added."""
+        return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+
     def chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
         """Ids of chat messages by the model's template, up to where the answer begins. Raises ValueError.
 

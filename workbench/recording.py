@@ -45,7 +45,7 @@ def as_scenario(trace: ev.Trace, overrides: dict[str, Any] | None = None) -> Sce
     engine = {k: v for k, v in trace.header.config.items() if k not in ("model", "device", "dtype")}
     return parse(
         {
-            "name": trace.header.scenario or "recording", "note": trace.header.note, "seed": trace.header.seed,
+            "name": trace.header.scenario or "recording", "note": _note(trace), "seed": trace.header.seed,
             "engine": engine | {"executor": "replay"}, "requests": requests,
         },
         overrides,
@@ -78,6 +78,13 @@ def run_again(trace: ev.Trace, overrides: dict[str, Any] | None = None, *, check
 def _served(r: RequestReport) -> tuple[Any, ...]:
     """What became of a request, times apart."""
     return (r.id, r.status, r.finish_reason, r.cached_tokens, r.computed_tokens, r.recomputed_tokens, r.retractions, tuple(r.output_ids))
+
+
+def _note(trace: ev.Trace) -> str | None:
+    """The recording's note; with a word where it had grammars, which a replay has no tokens for."""
+    shaped = any(isinstance(e, ev.RequestArrived) and (e.regex or e.json_schema) for e in trace.events)
+    said = [trace.header.note, "Replayed without its grammars: the recorded tokens come one a pass, none is jumped over." if shaped else None]
+    return " ".join(s for s in said if s) or None
 
 
 def _ends(events: Iterable[ev.Event]) -> tuple[dict[str, int], dict[str, int]]:

@@ -10,7 +10,7 @@ import json
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from engine import events as ev
@@ -25,6 +25,16 @@ TOTALS = (
 
 Piece = tuple[str, int, int]
 """A token run by reference: request, start, stop into its prompt + output."""
+
+
+@dataclass(slots=True)
+class GrammarState:
+    """A request under a grammar: the automaton's state, and its answer's tokens by where they came from."""
+
+    state: int
+    forced: int = 0
+    jumped: int = 0
+    rolled_back: int = 0
 
 
 @dataclass(slots=True)
@@ -51,6 +61,10 @@ class RequestState:
     pages: list[int] = field(default_factory=list)
     node: int = 0
     retractions: int = 0
+    grammar: GrammarState | None = None
+    """Where it stands in its grammar; None without one, and until that is compiled."""
+    held: bool = False
+    """It waits for its grammar, outside the queue."""
     admitted: float | None = None
     first_token: float | None = None
     ended: float | None = None
@@ -71,7 +85,7 @@ class RequestState:
             "pages": list(self.pages),
             "node": self.node,
             "retractions": self.retractions,
-            "grammar": None,
+            "grammar": asdict(self.grammar) if self.grammar else None,
         }
 
 
@@ -117,6 +131,7 @@ class State:
     totals: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TOTALS, 0))
     members: list[str] = field(default_factory=list)
     member_tokens: list[int] = field(default_factory=list)
+    member_drafted: list[int] = field(default_factory=list)
 
     def copy(self) -> State:
         """An independent copy; what ended long ago is shared where it can no longer change."""
@@ -124,7 +139,9 @@ class State:
             self,
             queue=list(self.queue),
             requests={
-                k: replace(r, output=list(r.output), pages=list(r.pages)) if r.status in LIVE else r
+                k: replace(r, output=list(r.output), pages=list(r.pages), grammar=r.grammar and replace(r.grammar))
+                if r.status in LIVE
+                else r
                 for k, r in self.requests.items()
             },
             nodes={k: replace(n, pages=list(n.pages)) for k, n in self.nodes.items()},
@@ -133,6 +150,7 @@ class State:
             totals=dict(self.totals),
             members=list(self.members),
             member_tokens=list(self.member_tokens),
+            member_drafted=list(self.member_drafted),
         )
 
     def path(self, node: int) -> list[int]:
@@ -254,7 +272,7 @@ def _arrived(s: State, e: ev.RequestArrived) -> None:
 
 def _end(s: State, request: str, status: str, t: float, reason: str | None, text: str | None = None) -> None:
     r = s.requests[request]
-    if r.status == "waiting":
+    if r.status == "waiting" and not r.held:
         s.queue.remove(request)
     r.status, r.ended, r.reason, r.text, r.node = status, t, reason, text, 0
     s.totals[status] += 1
@@ -435,6 +453,7 @@ def _page_freed(s: State, e: ev.PageFreed) -> None:
 
 def _step_planned(s: State, e: ev.StepPlanned) -> None:
     s.members, s.member_tokens = e.members, e.tokens
+    s.member_drafted = e.drafted or [0] * len(e.members)
 
 
 def _step_started(s: State, e: ev.StepStarted) -> None:
@@ -443,11 +462,12 @@ def _step_started(s: State, e: ev.StepStarted) -> None:
 
 def _step_finished(s: State, e: ev.StepFinished) -> None:
     at = 0
-    for request, forwarded, emitted in zip(s.members, s.member_tokens, e.emitted, strict=True):
+    for i, (request, emitted) in enumerate(zip(s.members, e.emitted, strict=True)):
         r = s.requests[request]
-        r.kv += forwarded
+        r.kv += s.member_tokens[i] - s.member_drafted[i]
         if r.status == "prefill" and r.kv >= r.target:
             r.status = "decode"
+        r.kv += max(emitted - 1, 0)
         r.output += e.ids[at : at + emitted]
         at += emitted
     s.totals["output_tokens"] += len(e.ids)
@@ -455,8 +475,48 @@ def _step_finished(s: State, e: ev.StepFinished) -> None:
 
 
 def _token_emitted(s: State, e: ev.TokenEmitted) -> None:
-    if e.source != "sampled":
-        s.totals[f"{e.source}_tokens"] += 1
+    if e.source == "sampled":
+        return
+    s.totals[f"{e.source}_tokens"] += 1
+    grammar = s.requests[e.request].grammar
+    if grammar is not None:
+        setattr(grammar, e.source, getattr(grammar, e.source) + 1)
+
+
+def _grammar_waiting(s: State, e: ev.GrammarWaiting) -> None:
+    s.queue.remove(e.request)
+    s.requests[e.request].held = True
+
+
+def _grammar_compiled(s: State, e: ev.GrammarCompiled) -> None:
+    r = s.requests[e.request]
+    r.grammar = GrammarState(e.start)
+    if r.held:
+        r.held = False
+        s.queue.append(e.request)
+
+
+def _grammar_masked(s: State, e: ev.GrammarMasked) -> None:
+    grammar = s.requests[e.request].grammar
+    if grammar is not None:
+        grammar.state = e.target
+
+
+def _grammar_jumped(s: State, e: ev.GrammarJumped) -> None:
+    r = s.requests[e.request]
+    gain = len(e.after) - len(e.before)
+    r.output[len(r.output) - len(e.before) :] = e.after
+    r.kv = e.kv
+    s.totals["output_tokens"] += gain
+    s.totals["jumped_tokens"] += gain
+    if r.grammar is not None:
+        r.grammar.state, r.grammar.jumped = e.target, r.grammar.jumped + gain
+
+
+def _grammar_rolled_back(s: State, e: ev.GrammarRolledBack) -> None:
+    grammar = s.requests[e.request].grammar
+    if grammar is not None:
+        grammar.rolled_back += len(e.tokens)
 
 
 _HANDLERS: dict[type[ev.Event], Callable[[State, Any], None]] = {
@@ -484,6 +544,11 @@ _HANDLERS: dict[type[ev.Event], Callable[[State, Any], None]] = {
     ev.StepStarted: _step_started,
     ev.StepFinished: _step_finished,
     ev.TokenEmitted: _token_emitted,
+    ev.GrammarWaiting: _grammar_waiting,
+    ev.GrammarCompiled: _grammar_compiled,
+    ev.GrammarMasked: _grammar_masked,
+    ev.GrammarJumped: _grammar_jumped,
+    ev.GrammarRolledBack: _grammar_rolled_back,
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from engine import events as ev
-from workbench.replay import RequestState, State, fold
+from workbench.replay import GrammarState, RequestState, State, fold
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -186,12 +186,13 @@ def _request(r: RequestState, extra: dict[str, Any]) -> RequestReport:
     ran = r.cached is not None
     outputs = len(r.output)
     first = r.first_token
+    by_grammar = r.grammar or GrammarState(0)
     return RequestReport(
         id=r.id, status=r.status, finish_reason=r.reason if r.status != "refused" else None,
         refusal=extra.get("refusal"), prompt_tokens=len(r.prompt), cached_tokens=r.cached, computed_tokens=r.computed,
         recovered_tokens=r.recovered if ran else None, recomputed_tokens=r.recomputed if ran else None,
-        output_ids=list(r.output), output_text=r.text, forced_tokens=0 if ran else None, jumped_tokens=0 if ran else None,
-        rolled_back_tokens=0 if ran else None, retractions=r.retractions if ran else None,
+        output_ids=list(r.output), output_text=r.text, forced_tokens=by_grammar.forced if ran else None,
+        jumped_tokens=by_grammar.jumped if ran else None, rolled_back_tokens=by_grammar.rolled_back if ran else None, retractions=r.retractions if ran else None,
         overtaken_tokens=extra.get("overtaken"), arrived=r.arrived, admitted=r.admitted, first_token=first,
         finished=r.ended, ttft=_minus(first, r.arrived), queue_time=_minus(r.admitted, r.arrived),
         prefill_time=_minus(first, r.admitted),

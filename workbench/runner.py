@@ -84,6 +84,7 @@ def submit(engine: Engine, request: RequestSpec, seed: int, logprobs: int | None
         label=request.label, says=request.says, max_new_tokens=request.max_new_tokens,
         ignore_eos=request.ignore_eos, temperature=request.temperature, top_p=request.top_p,
         top_k=request.top_k, seed=fixed, stop=tuple(request.stop), stop_token_ids=tuple(request.stop_token_ids), logprobs=logprobs,
+        regex=request.regex, json_schema=request.json_schema,
     )  # fmt: skip
 
 
@@ -103,6 +104,10 @@ def token_ids(event: ev.Event) -> Iterable[int]:
         return event.prompt
     if isinstance(event, ev.StepFinished):
         return event.ids
-    if isinstance(event, ev.TokenEmitted):
+    if isinstance(event, (ev.TokenEmitted, ev.GrammarMasked)):
         return [i for i, _ in event.top]
+    if isinstance(event, ev.GrammarVerified):
+        return event.draft
+    if isinstance(event, ev.GrammarJumped):
+        return event.after
     return ()

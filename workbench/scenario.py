@@ -24,9 +24,6 @@ from engine.config import Asked, EngineConfig, describe
 from workbench import names, workloads, yamltext
 from workbench.presets import preset_names, preset_path
 
-LATER = {"regex": None, "json_schema": None}
-"""Request keys that act in a later release: any value but this default is refused by name."""
-
 
 class ScenarioError(ValueError):
     """A scenario that cannot be run; one sentence naming the key and the allowed values."""
@@ -58,7 +55,7 @@ class RequestSpec(Asked):
     stop: list[str] = Field(default_factory=list, max_length=16)
     stop_token_ids: list[int] = Field(default_factory=list, max_length=64)
     regex: str | None = None
-    json_schema: dict[str, Any] | None = None
+    json_schema: dict[str, Any] | bool | None = None
     salt: str | None = None
     adapter: str | None = None
     content: str | None = None
@@ -87,9 +84,8 @@ class RequestSpec(Asked):
             raise ValueError("think: counts from the end of another request; give after as well")
         if self.pin and not self.store:
             raise ValueError("pin: holds what the request stores, and store is false; leave one of them out")
-        for key, default in LATER.items():
-            if getattr(self, key) != default:
-                raise ValueError(f"{key}: comes with a later release; leave it out")
+        if self.regex is not None and self.json_schema is not None:
+            raise ValueError("regex: give either regex or json_schema; both are there")
         return self
 
     @property

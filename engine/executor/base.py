@@ -7,9 +7,11 @@ before, and says which token each row goes on with. Tree changes move no KV: pag
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from engine.grammar.settle import Look
+from engine.grammar.vocabulary import Vocabulary
 from engine.request import Request
 
 
@@ -19,7 +21,8 @@ class Row:
 
     `pages` is the request's whole page table: position p lives in page pages[p // page_size] at offset
     p % page_size. KV of positions 0 ... start-1 is already in place. `sample`: the last token's
-    logits are wanted (false for a prompt's chunk that is not its last).
+    logits are wanted (false for a prompt's chunk that is not its last). The last `drafted` tokens are what the
+    request's grammar forces: the logits before each of them are wanted too, to see whether the model agrees.
     """
 
     request: Request
@@ -27,16 +30,33 @@ class Row:
     start: int
     pages: list[int]
     sample: bool
+    drafted: int = 0
+
+    @property
+    def draft(self) -> list[int]:
+        """The drafted tokens."""
+        return self.tokens[len(self.tokens) - self.drafted :]
 
 
 @dataclass(slots=True)
 class Sampled:
-    """What a row goes on with. `last`: the script ends the sequence here (`token` None: without a token)."""
+    """What a row goes on with. `last`: the script ends the sequence here (`token` None: without a token).
+
+    Under a grammar `looks` tells every token that the pass settled, drafted ones first; `token` is the last.
+    """
 
     token: int | None
     logprob: float | None = None
     top: list[tuple[int, float]] | None = None
     last: bool = False
+    looks: list[Look] = field(default_factory=list)
+
+    @property
+    def tokens(self) -> list[int]:
+        """All tokens that the row goes on with."""
+        if self.looks:
+            return [look.token for look in self.looks]
+        return [] if self.token is None else [self.token]
 
 
 @dataclass(slots=True)
@@ -55,6 +75,7 @@ class Detokenizer(Protocol):
     """The stop string that was met."""
 
     def push(self, ids: list[int]) -> str: ...
+    def push_bytes(self, data: bytes) -> str: ...
     def finish(self) -> str: ...
 
 
@@ -64,6 +85,7 @@ class Tokenizer(Protocol):
     def encode(self, text: str) -> list[int]: ...
     def chat(self, messages: Sequence[dict[str, str]]) -> list[int]: ...
     def remark(self, ids: Sequence[int]) -> str | None: ...
+    def ids(self, text: str) -> list[int]: ...
     def detokenizer(self, stop: Sequence[str] = ()) -> Detokenizer: ...
     def texts(self, ids: Iterable[int]) -> dict[str, str]: ...
 
@@ -81,6 +103,11 @@ class Executor(Protocol):
     """Header facts: model, device, dtype."""
     rates: dict[str, float]
     tokenizer: Tokenizer | None
+
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """The bytes of its tokens, for grammars; None where it has none."""
+        ...
 
     def execute(self, rows: list[Row]) -> StepResult:
         """Run one forward pass. May raise anything; then no row of this step is kept."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 
+import numpy as np
 import torch
 
 from engine.config import EngineConfig
@@ -13,10 +14,15 @@ from engine.executor.kv import KV
 from engine.executor.memory import check_memory
 from engine.executor.step import pack
 from engine.failures import model_error
+from engine.grammar.settle import settle
+from engine.grammar.vocabulary import Vocabulary
 from engine.loaded import LoadedModel
 from engine.models import load_model
 from engine.request import Request
 from engine.sampling import check_numbers, choose, logprobs
+
+FEW = 5
+"""The model's top few that are told of each masked position."""
 
 
 class ModelExecutor:
@@ -49,6 +55,11 @@ class ModelExecutor:
         except RuntimeError as error:
             raise model_error(error, f"making room for the KV of {pages * page_size:,} tokens") from error
 
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """The bytes of the model's tokens."""
+        return self.loaded.vocabulary
+
     def execute(self, rows: list[Row]) -> StepResult:
         """One forward pass over all rows, then a token for each row that samples."""
         started = time.perf_counter()
@@ -56,13 +67,15 @@ class ModelExecutor:
         forwarded = time.perf_counter()
         results: list[Sampled | None] = [None] * len(rows)
         if order:
-            for i, sampled in zip(order, self._sample([rows[i].request for i in order], logits), strict=True):
-                results[i] = sampled
+            self._sample(rows, logits, order, results)
         return StepResult(results, forwarded - started, time.perf_counter() - forwarded)
 
     @torch.inference_mode()
     def logits(self, rows: list[Row]) -> tuple[torch.Tensor, list[int]]:
-        """Write the KV of all rows; logits [n, vocab_size] of those that sample, and which rows they are."""
+        """Write the KV of all rows; logits [n, vocab_size] where they are wanted, and whose row each of them is.
+
+        A row's logits lie together, in the order of its tokens.
+        """
         step = pack(rows, self.kv.page_size, self.loaded.device, self.loaded.dtype)
         # What lies beyond the tokenizer's vocabulary is padding and is never chosen.
         found = self.loaded.forward(step, self.kv)[:, : self.vocab_size]
@@ -71,21 +84,48 @@ class ModelExecutor:
         return found, step.sampled_rows
 
     @torch.inference_mode()
-    def _sample(self, requests: list[Request], logits: torch.Tensor) -> list[Sampled]:
+    def _sample(self, rows: list[Row], logits: torch.Tensor, order: list[int], results: list[Sampled | None]) -> None:
+        """Fill in what each row goes on with; `order` says whose row each of the logits [n, vocab_size] is."""
         best = logits.max(-1)
         check_numbers(best.values)
         greedy = best.indices.tolist()
-        chosen = []
-        for i, request in enumerate(requests):
-            params = request.params
-            token = int(greedy[i])
+        at = 0
+        while at < len(order):
+            row = rows[order[at]]
+            here = logits[at : at + 1 + row.drafted]
+            sampled = self._choose(row, here[0], greedy[at]) if row.request.walk is None else self._look(row, here)
+            results[order[at]] = sampled
+            at += len(here)
+
+    def _choose(self, row: Row, logits: torch.Tensor, greedy: int) -> Sampled:
+        """A token for a row that is free to say anything: logits [vocab_size]."""
+        request, params = row.request, row.request.params
+        token = greedy
+        if params.temperature > 0:
+            token = choose(logits, params, self._seed(request), len(request.output))
+        if params.logprobs is None:
+            return Sampled(token)
+        return Sampled(token, *logprobs(logits, token, params.logprobs))
+
+    def _look(self, row: Row, logits: torch.Tensor) -> Sampled:
+        """Tokens for a row under a grammar: logits [drafted + 1, vocab_size]."""
+        request, params = row.request, row.request.params
+        masks: list[np.ndarray] = []
+
+        def pick(i: int, allowed: np.ndarray) -> int:
+            masks.append(allowed)
+            mask = torch.tensor(allowed, device=logits.device)
+            masked = logits[i].masked_fill(~mask, -torch.inf)
             if params.temperature > 0:
-                token = choose(logits[i], params, self._seed(request), len(request.output))
-            if params.logprobs is None:
-                chosen.append(Sampled(token))
-            else:
-                chosen.append(Sampled(token, *logprobs(logits[i], token, params.logprobs)))
-        return chosen
+                return choose(masked, params, self._seed(request), len(request.output) + i)
+            return int(masked.argmax())
+
+        assert request.walk is not None
+        looks = settle(request.walk, row.draft, self.eos_ids, pick)
+        for i, (look, mask) in enumerate(zip(looks, masks, strict=True)):
+            look.logprob, look.top = logprobs(logits[i], look.token, params.logprobs or FEW)
+            look.forbade = [token for token, _ in look.top if not mask[token]]
+        return Sampled(looks[-1].token if looks else None, looks=looks)
 
     def _seed(self, request: Request) -> int:
         """The request's seed; one that names none gets a random one of its own."""

@@ -7,6 +7,7 @@ sequence needs there, so a wrong page, an early match or a lost lock shows at on
 
 from __future__ import annotations
 
+import functools
 import zlib
 from collections.abc import Sequence
 
@@ -15,6 +16,9 @@ import numpy.typing as npt
 
 from engine.events import Namespace
 from engine.executor.base import Row, Sampled, StepResult, Tokenizer
+from engine.executor.words import PIECES
+from engine.grammar.settle import Pick, settle
+from engine.grammar.vocabulary import Vocabulary
 from engine.request import Request
 
 VOCABULARY = 65_536
@@ -52,9 +56,17 @@ class Chain:
         self.hashes = np.concatenate([self.hashes, before + np.cumsum(terms, dtype=np.uint64)])
         self.ids = np.concatenate([self.ids, np.asarray(ids, np.int64)])
 
+    def cut(self, size: int) -> None:
+        """Keep the first `size` ids: what followed was drafted, or has been spelt anew."""
+        self.hashes, self.ids = self.hashes[:size], self.ids[:size]
+
 
 class PuppetExecutor:
-    """Answers by script (`Request.says`), or with ids that hash what it reads back from its pages."""
+    """Answers by script (`Request.says`), or with ids that hash what it reads back from its pages.
+
+    Under a grammar it says the first allowed id of a ranking, else the lowest allowed; without a script the
+    allowed id that the hash points at. Its ids are spelt by `words.PIECES`, and none ends a text.
+    """
 
     virtual = True
     vocab_size = VOCABULARY
@@ -73,12 +85,17 @@ class PuppetExecutor:
         self.facts: dict[str, str | None] = {"model": None, "device": None, "dtype": None}
         self.rates: dict[str, float] = {}
 
+    @functools.cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The bytes of its ids."""
+        return Vocabulary(PIECES, self.eos_ids, width=self.vocab_size)
+
     def execute(self, rows: list[Row]) -> StepResult:
         """Check what lies before each row, write its slots, answer. Raises WrongSlot."""
         for row in rows:
             self._write(row)
-        last = [self._read(row) for row in rows]
-        return StepResult([self._answer(row, h) if row.sample else None for row, h in zip(rows, last, strict=True)])
+        read = [self._read(row) for row in rows]
+        return StepResult([self._answer(row, h) if row.sample else None for row, h in zip(rows, read, strict=True)])
 
     def end(self, request: Request) -> None:
         """Forget the request's chain."""
@@ -91,18 +108,20 @@ class PuppetExecutor:
         return slots
 
     def _write(self, row: Row) -> None:
-        chain = self._chains.setdefault(row.request.id, Chain(row.request.namespace))
+        request = row.request
+        chain = self._chains.setdefault(request.id, Chain(request.namespace))
         size = row.start + len(row.tokens)
-        if len(chain.ids) < size:
-            known = len(chain.ids)
-            chain.extend(row.request.tokens[known:size], row.request.keyed(known, size))
+        chain.cut(row.start)
+        known = len(chain.ids)
+        ids = request.tokens[known : row.start] + row.tokens
+        chain.extend(ids, request.keyed(known, size - row.drafted) + row.draft)
         slots = self._slots(row, row.start, size)
         self._ids[slots] = row.tokens
         self._positions[slots] = np.arange(row.start, size)
         self._hashes[slots] = chain.hashes[row.start : size]
 
-    def _read(self, row: Row) -> int:
-        """Gather all that the row's last token attends to; returns the hash read at that token."""
+    def _read(self, row: Row) -> Hashes:
+        """Gather all that the row's tokens attend to; returns the hashes read at those whose logits are wanted."""
         request = row.request
         size = row.start + len(row.tokens)
         chain = self._chains[request.id]
@@ -118,14 +137,34 @@ class PuppetExecutor:
                 f"{request.id}: position {at} should hold id {chain.ids[at]}, slot {slots[at]} (page "
                 f"{slots[at] // self.page_size}) holds id {self._ids[slots[at]]} of position {self._positions[slots[at]]}"
             )
-        return int(self._hashes[slots[-1]])
+        return self._hashes[slots[-1 - row.drafted :]]
 
-    def _answer(self, row: Row, read: int) -> Sampled:
+    def _answer(self, row: Row, read: Hashes) -> Sampled:
         request = row.request
         said = len(request.output)
+        if request.walk is not None:
+            looks = settle(request.walk, row.draft, self.eos_ids, self._picker(request, read))
+            over = request.says is not None and said + len(looks) >= len(request.says)
+            return Sampled(looks[-1].token if looks else None, last=over, looks=looks)
         if request.says is None:
-            return Sampled(ANSWERS + read % (VOCABULARY - ANSWERS))
+            return Sampled(ANSWERS + int(read[-1]) % (VOCABULARY - ANSWERS))
         if said >= len(request.says):
             return Sampled(None, last=True)
         item = request.says[said]
         return Sampled(item if isinstance(item, int) else item[0], last=said + 1 == len(request.says))
+
+    def _picker(self, request: Request, read: Hashes) -> Pick:
+        """What the puppet says at each position of a row under a mask."""
+        said = len(request.output)
+
+        def pick(i: int, allowed: np.ndarray) -> int | None:
+            ids = np.flatnonzero(allowed)
+            if request.says is None:
+                return int(ids[int(read[i]) % len(ids)])
+            if said + i >= len(request.says):
+                return None
+            item = request.says[said + i]
+            ranking = [item] if isinstance(item, int) else item
+            return next((token for token in ranking if allowed[token]), int(ids[0]))
+
+        return pick

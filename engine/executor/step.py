@@ -60,7 +60,7 @@ class Step:
     """A packed step of T tokens.
 
     `ids`, `positions` and `slots` are [T]; `sampled` [n] says at which packed tokens logits are wanted,
-    and `sampled_rows` to which row of the plan each of them belongs.
+    and `sampled_rows` to which row of the plan each of them belongs: a row with drafted tokens has several.
     """
 
     ids: torch.Tensor
@@ -92,15 +92,20 @@ def pack(rows: list[Row], page_size: int, device: torch.device, dtype: torch.dty
         members = [rows[i] for i in order[first:last]]
         decodes.append(_decode(members, int(starts[first]), page_size, device, dtype))
         first = last
-    sampled = [k for k, i in enumerate(order) if rows[i].sample]
+    looks = [
+        (int(starts[k + 1]) - back, i)
+        for k, i in enumerate(order)
+        if rows[i].sample
+        for back in range(rows[i].drafted + 1, 0, -1)
+    ]
     return Step(
         ids=torch.tensor([t for i in order for t in rows[i].tokens], device=device),
         positions=_tensor(np.concatenate([_positions(rows[i]) for i in order]), device),
         slots=_tensor(np.concatenate([_slots(rows[i], page_size) for i in order]), device),
         prefills=prefills,
         decodes=decodes,
-        sampled=torch.tensor([int(starts[k + 1]) - 1 for k in sampled], dtype=torch.long, device=device),
-        sampled_rows=[order[k] for k in sampled],
+        sampled=torch.tensor([at for at, _ in looks], dtype=torch.long, device=device),
+        sampled_rows=[i for _, i in looks],
     )
 
 

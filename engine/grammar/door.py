@@ -62,6 +62,10 @@ class Grammar(Protocol):
         """The compressed automaton's edges; none where the backend shows none."""
         ...
 
+    def ends(self) -> Sequence[int]:
+        """The states of the edges in which an answer may end."""
+        ...
+
     def walk(self) -> Walk:
         """A fresh walk from the start."""
         ...

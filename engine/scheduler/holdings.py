@@ -60,7 +60,7 @@ class Holdings:
     def share(self, request: Request) -> None:
         """Make the whole pages that a live request has written findable, and go on with the tree's pages."""
         size = self.pool.page_size
-        whole = request.kv // size
+        whole = min(request.kv, request.target) // size
         if not request.store or whole <= request.shared:
             return
         tokens = request.packed(whole * size)
@@ -91,6 +91,15 @@ class Holdings:
             self._free_duplicates(request, inserted.duplicates)
             kept = inserted.length // size
         self._drop_pages(request, max(kept, request.shared))
+
+    def shrink(self, request: Request, keep: int) -> list[int]:
+        """Give back the request's pages from the `keep`-th on, all of them its own; returns them."""
+        spare = request.pages[keep:]
+        if spare:
+            del request.pages[keep:]
+            self.pool.give_back(spare)
+            self._emit(ev.PageFreed, pages=spare, owner=request.id)
+        return spare
 
     def drop(self, request: Request) -> int:
         """Give everything back and store nothing; returns how many private pages that freed."""

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.make_trace import make
 from engine import events as ev
+from tests.engine.traffic import PATTERNS
 from workbench import export, runner, scenario
 from workbench.replay import Replay, digest
 from workbench.ui import player
@@ -31,13 +32,15 @@ def puppet() -> ev.Trace:
         requests.append(
             {
                 "tokens": f"{name}{chance.randint(6, 20)}+{chr(ord('E') + i % 20)}{chance.randint(1, 6)}",
-                "max_new_tokens": chance.choice([0, 4, 9, 24]), "at_step": i * 2, "ignore_eos": True,
+                "max_new_tokens": chance.choice([0, 4, 9, 24]), "at_step": i * 2, "ignore_eos": i % 4 > 0,
                 **({"salt": "tenant"} if i % 9 == 0 else {}),
                 **({"abort_at_step": i * 2 + 3} if i % 11 == 0 else {}),
                 **({"fail_at_step": i * 2 + 2} if i == 25 else {}),
+                **({"regex": chance.choice(PATTERNS)} if i % 4 == 0 else {}),
             }
         )  # fmt: skip
     engine = {"executor": "puppet", "pages": 48, "page_size": 2, "chunk": 12, "policy": "lpm", "reserve_start": 0, "reserve_min": 0}
+    engine["jump"] = "unverified"  # it spells answers anew
     return runner.run(scenario.parse({"name": "pressure", "engine": engine, "requests": requests})).trace
 
 

@@ -19,7 +19,7 @@ from tests.engine.traffic import OTHER_CLOCK, Case, Played, cases, play
 PAGE_SIZES = [1, 2, 4, 16]
 CHECKS: dict[str, Callable[[Case], None]] = {}
 RUNS, SLOW_RUNS = 25, 100
-"""Examples for each page size and property; with five properties and four sizes 500, slow 2,000."""
+"""Examples for each page size and property; with six properties and four sizes 600, slow 2,400."""
 
 
 def prop(check: Callable[[Case], None]) -> Callable[[Case], None]:
@@ -60,12 +60,24 @@ def the_fold_equals_the_snapshot_at_every_commit_and_the_invariant_holds(case: C
 
 @prop
 def a_cache_changes_no_output(case: Case) -> None:
-    on, off = play(case), play(case, cache="off")
-    for name in on.outputs.keys() | off.outputs.keys():
-        a, b = on.outputs.get(name, []), off.outputs.get(name, [])
-        whole = {on.reasons.get(name), off.reasons.get(name)}
+    jump = "off" if case.config["jump"] == "unverified" else case.config["jump"]  # that may change what is said
+    same_answers(play(case, jump=jump), play(case, jump=jump, cache="off"))
+
+
+@prop
+def a_verified_jump_changes_no_output_and_takes_no_more_passes(case: Case) -> None:
+    jumped, plain = play(case, jump="verified"), play(case, jump="off")
+    same_answers(jumped, plain)
+    if len(case.requests) == 1:
+        assert jumped.engine.totals.forward_passes <= plain.engine.totals.forward_passes
+
+
+def same_answers(one: Played, other: Played) -> None:
+    for name in one.outputs.keys() | other.outputs.keys():
+        a, b = one.outputs.get(name, []), other.outputs.get(name, [])
+        whole = {one.reasons.get(name), other.reasons.get(name)}
         if whole <= {"stop", "length", "capacity"}:
-            assert (a, on.reasons[name]) == (b, off.reasons[name]), name
+            assert (a, one.reasons[name]) == (b, other.reasons[name]), name
         else:  # taken back or failed: where it stopped depends on the step
             n = min(len(a), len(b))
             assert a[:n] == b[:n], name
@@ -133,6 +145,7 @@ def test_the_traffic_reaches_every_kind_of_trouble() -> None:
     assert seen >= {
         "request.retracted", "request.remapped", "request.aborted", "executor.failed", "clock.jumped",
         "node.split", "node.grown", "node.trimmed", "node.evicted", "node.pinned", "queue.ordered",
+        "grammar.compiled", "grammar.masked", "grammar.jumped", "grammar.verified", "grammar.rolled_back", "token.emitted",
         "stop", "length", "capacity", "error", "pages", "budget", "chunk", "running cap", "prefill", "decode", "mixed",
     }  # fmt: skip
     assert retracted_twice > 20

@@ -17,6 +17,15 @@ LIMIT = 3000
 """Steps that no generated run may need: at most 12 requests of at most 100 tokens each."""
 TIMED = {"t", "ttft", "arrived", "from_t", "to_t", "plan_seconds", "forward_seconds", "sample_seconds"}
 """Event fields that hold a time."""
+PATTERNS = (
+    r'\{"name": "[a-z]{1,6}", "year": [0-9]{1,4}, "city": "(the |)[a-z]+"\}',
+    r'\{"title": \["[a-z]{2}", "er(ror|st)", (true|false|null)\], "id": [1-9][0-9]*\}',
+    r"(20|19)[0-9]{2}-(0[1-9]|1[0-2])",
+    r"name: (é|ü|日本)[a-z]{0,3}; city: [^x]{1,4}",
+    r"true, false, null, name, title, year, city, true",
+    r"[a-z]*",
+)
+"""Grammars with long forced runs, with none, with characters of several bytes, with one text only, and without an end."""
 OTHER_CLOCK = Clock(plan=0.25, step=3.0, token=0.125)
 
 
@@ -59,7 +68,9 @@ def play(case: Case, *, fold: bool = False, traced: bool = True, **changed: Any)
             engine.finish()
             return played
         for p in progress:
-            played.outputs.setdefault(p.request, []).extend(p.ids)
+            said = played.outputs.setdefault(p.request, [])
+            del said[len(said) - p.replaced :]
+            said += p.ids
             if p.reason is not None:
                 played.reasons[p.request] = p.reason
     raise AssertionError(f"still busy after {LIMIT} steps")
@@ -108,18 +119,21 @@ def configs(draw: Any, page_size: int) -> dict[str, Any]:
         "retract_victim": draw(st.sampled_from(["least-output", "newest", "priority"])),
         "retract_to": draw(st.sampled_from(["back", "front"])),
         "retract_max": draw(st.sampled_from([1, 2, 8, 8])),
+        "jump": draw(st.sampled_from(["verified", "verified", "unverified", "off"])),
     }
 
 
 @st.composite
-def cases(draw: Any, page_size: int) -> Case:
+def cases(draw: Any, page_size: int, grammars: bool = True) -> Case:
     """Up to twelve requests over three shared heads; long answers, so that the pool runs out.
 
     Half of the cases are crowded: many come at once, allowed far more than they will say, so that the
-    estimate is low and each is retracted again and again.
+    estimate is low and each is retracted again and again. With `grammars`, half of the
+    requests of every third case have one.
     """
     config = draw(configs(page_size))
     crowded = draw(st.booleans())
+    constrained = grammars and draw(st.integers(0, 2)) == 2
     if crowded:
         config.update(max_running=8, admission="estimate", reserve_start=0.0, reserve_min=0.0, retract_max=draw(st.integers(2, 8)))
     token = st.integers(100, 102)
@@ -156,6 +170,8 @@ def cases(draw: Any, page_size: int) -> Case:
             request["pin"] = draw(st.integers(1, 40))
         if draw(st.integers(0, 3)) == 3:
             request["priority"] = draw(st.integers(-1, 2))
+        if constrained and draw(st.booleans()):
+            request["regex"] = draw(st.sampled_from(PATTERNS))
         requests.append(request)
     if config["eviction"] == "belady":  # it takes the order of the file for the order of service
         for request in requests:

@@ -12,8 +12,9 @@ import pytest
 
 from benchmarks.make_trace import make
 from engine import events as ev
-from workbench import export
-from workbench.replay import Replay, digest
+from tests.engine.traffic import PATTERNS
+from workbench import export, runner, scenario
+from workbench.replay import Replay, digest, fold
 from workbench.ui import player
 
 RECORDED = sorted((Path(__file__).parents[2] / "assets" / "traces").glob("*.jsonl"))
@@ -74,6 +75,19 @@ def test_made_traces_fold_alike(name: str) -> None:
 @pytest.mark.parametrize("path", RECORDED, ids=lambda p: p.stem)
 def test_recorded_traces_fold_alike(path: Path) -> None:
     check(ev.Trace.read(path))
+
+
+@needs_node
+@pytest.mark.parametrize("jump", ["off", "verified", "unverified"])
+def test_runs_under_grammars_fold_alike(jump: str) -> None:
+    engine = {"executor": "puppet", "pages": 40, "page_size": 2, "reserve_start": 0, "reserve_min": 0, "jump": jump}
+    requests = [
+        {"tokens": f"A6+B{1 + i % 4}", "max_new_tokens": 30, "at_step": i, "regex": pattern}
+        for i, pattern in enumerate([*PATTERNS, None, *PATTERNS[:2]])
+    ]
+    trace = runner.run(scenario.parse({"name": "grammars", "engine": engine, "requests": requests})).trace
+    assert (fold(trace.events).totals["jumped_tokens"] > 0) == (jump != "off")
+    check(trace)
 
 
 @needs_node

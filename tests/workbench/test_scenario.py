@@ -81,7 +81,7 @@ def test_what_a_scenario_cannot_say_is_refused_with_its_path(data: Any, says: st
 
 @pytest.mark.parametrize(("key", "value", "here"), [
     ("executor", "cost", "model, puppet, replay"), ("overlap", True, "False"),
-    ("host_pages", 8, "0"), ("replicas", 2, "1"), ("grammar", "xgrammar", "own"), ("hardware", "h100", "measured"),
+    ("host_pages", 8, "0"), ("replicas", 2, "1"), ("hardware", "h100", "measured"),
 ])  # fmt: skip
 def test_an_engine_value_of_a_later_release_is_refused_by_name(key: str, value: Any, here: str) -> None:
     with pytest.raises(ScenarioError) as caught:
@@ -89,10 +89,17 @@ def test_an_engine_value_of_a_later_release_is_refused_by_name(key: str, value: 
     assert str(caught.value) == f"engine.{key}: {value!r} comes with a later release; this one has {here}"
 
 
-@pytest.mark.parametrize(("key", "value"), [("regex", "a+"), ("json_schema", {})])
-def test_a_request_key_of_a_later_release_is_refused_by_name(key: str, value: Any) -> None:
-    with pytest.raises(ScenarioError, match=f"^requests.0.{key}: comes with a later release"):
-        parse(request(**{key: value}))
+def test_a_backend_that_is_not_installed_is_refused_and_the_others_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.config.find_spec", lambda name: None)
+    with pytest.raises(ScenarioError, match=r"^engine.grammar: xgrammar is not installed .*; own and llguidance are here"):
+        parse(engine(grammar="xgrammar"))
+    assert parse(engine(grammar="llguidance")).engine.grammar == "llguidance"
+
+
+def test_a_request_has_one_grammar_at_most() -> None:
+    both = {"tokens": "A2", "regex": "a+", "json_schema": {"type": "null"}}
+    with pytest.raises(ScenarioError, match=r"^requests.0.regex: give either regex or json_schema; both are there"):
+        parse({"requests": [both]})
 
 
 @pytest.mark.parametrize("off", ["off", '"off"', "false", "no"])

@@ -17,14 +17,17 @@ def _arrived(e: ev.RequestArrived, s: State, texts: Texts) -> str:
     asks = f"may answer with up to {count(e.max_new_tokens, 'token')}" if e.max_new_tokens else "asks for no answer"
     space = f", in {words.namespace(e.namespace)}" if e.namespace else ""
     keep = "" if e.store else ", and leaves nothing in the cache"
+    shape = ", as JSON by a schema" if e.json_schema is not None else f", to match {quoted(e.regex)}" if e.regex is not None else ""
     note = f" Note: {e.note}." if e.note else ""
-    return f"{request_name(s, e.request)} arrives with {count(len(e.prompt), 'prompt token')} and {asks}{space}{keep}.{note}"
+    return f"{request_name(s, e.request)} arrives with {count(len(e.prompt), 'prompt token')} and {asks}{shape}{space}{keep}.{note}"
 
 
 def _refused(e: ev.RequestRefused, s: State, texts: Texts) -> str:
     who = request_name(s, e.request)
     if e.reason == "pages":
         return f"{who} is refused: it needs {count(e.needed, 'page')} and the pool has {number(e.available)} in all."
+    if e.reason == "grammar":
+        return f"{who} is refused: its grammar cannot be used ({e.error})."
     return f"{who} is refused: it needs {count(e.needed, 'token')} and the model has {count(e.available, 'position')}."
 
 
@@ -115,7 +118,11 @@ def finish_reason(e: ev.RequestFinished, texts: Texts) -> str:
 
 
 def _finished(e: ev.RequestFinished, s: State, texts: Texts) -> str:
-    return f"{request_name(s, e.request)} ends after {count(e.outputs, 'output token')}: {finish_reason(e, texts)}."
+    missing = ""
+    if e.incomplete:
+        needed = f"; at least {count(e.still_needed, 'token')} more would have made it whole" if e.still_needed is not None else ""
+        missing = f" Its document is not whole{needed}."
+    return f"{request_name(s, e.request)} ends after {count(e.outputs, 'output token')}: {finish_reason(e, texts)}.{missing}"
 
 
 def _ordered(e: ev.QueueOrdered, s: State, texts: Texts) -> str:

@@ -22,7 +22,9 @@
       pages: Array.from(s.requestPages.get(number).values()),
       node: field(R.NODE),
       retractions: field(R.RETRACTIONS),
-      grammar: null,
+      grammar: field(R.GRAMMAR)
+        ? { state: field(R.GRAMMAR) - 2, forced: field(R.FORCED), jumped: field(R.JUMPED), rolled_back: field(R.ROLLED_BACK) }
+        : null,
     };
   };
 

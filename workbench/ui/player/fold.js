@@ -23,7 +23,7 @@
   };
 
   const end = (s, number, status) => {
-    if (s.requestField(number, R.STATUS) === WAITING) leaveQueue(s, number);
+    if (s.requestField(number, R.STATUS) === WAITING && !s.requestField(number, R.HELD)) leaveQueue(s, number);
     s.setRequest(number, R.STATUS, RP.STATUS.indexOf(status));
     s.setRequest(number, R.ENDED, s.seq);
     s.setRequest(number, R.NODE, 0);
@@ -273,6 +273,7 @@
     "step.planned"(s, e, row) {
       s.members = e.members.at(row);
       s.memberTokens = e.tokens.at(row);
+      s.memberDrafted = e.drafted.at(row);
     },
 
     "step.started"(s) {
@@ -283,10 +284,11 @@
       const emitted = e.emitted.at(row);
       for (let m = 0; m < emitted.length; m++) {
         const number = s.trace.requestOf.get(s.members[m]);
-        s.addRequest(number, R.KV, s.memberTokens[m]);
+        s.addRequest(number, R.KV, s.memberTokens[m] - (s.memberDrafted[m] || 0));
         s.addRequest(number, R.OUTPUT, emitted[m]);
         if (s.requestField(number, R.STATUS) === PREFILL && s.requestField(number, R.KV) >= s.requestField(number, R.TARGET))
           s.setRequest(number, R.STATUS, DECODE);
+        s.addRequest(number, R.KV, Math.max(emitted[m] - 1, 0));
       }
       s.count("output_tokens", e.ids.at(row).length);
       s.count("steps", 1);
@@ -294,7 +296,47 @@
 
     "token.emitted"(s, e, row) {
       const source = e.source.at(row);
-      if (source !== "sampled") s.count(`${source}_tokens`, 1);
+      if (source === "sampled") return;
+      s.count(`${source}_tokens`, 1);
+      const number = requestAt(s, e.request, row);
+      if (s.requestField(number, R.GRAMMAR)) s.addRequest(number, source === "forced" ? R.FORCED : R.JUMPED, 1);
+    },
+
+    "grammar.waiting"(s, e, row) {
+      const number = requestAt(s, e.request, row);
+      leaveQueue(s, number);
+      s.setRequest(number, R.HELD, 1);
+    },
+
+    "grammar.compiled"(s, e, row) {
+      const number = requestAt(s, e.request, row);
+      s.setRequest(number, R.GRAMMAR, e.start.a[row] + 2);
+      if (!s.requestField(number, R.HELD)) return;
+      s.setRequest(number, R.HELD, 0);
+      s.queue.push(number);
+    },
+
+    "grammar.masked"(s, e, row) {
+      const number = requestAt(s, e.request, row);
+      if (s.requestField(number, R.GRAMMAR)) s.setRequest(number, R.GRAMMAR, e.target.a[row] + 2);
+    },
+
+    "grammar.jumped"(s, e, row) {
+      const number = requestAt(s, e.request, row);
+      const gain = e.after.at(row).length - e.before.at(row).length;
+      s.addRequest(number, R.OUTPUT, gain);
+      s.addRequest(number, R.EDITS, 1);
+      s.setRequest(number, R.KV, e.kv.a[row]);
+      s.count("output_tokens", gain);
+      s.count("jumped_tokens", gain);
+      if (!s.requestField(number, R.GRAMMAR)) return;
+      s.setRequest(number, R.GRAMMAR, e.target.a[row] + 2);
+      s.addRequest(number, R.JUMPED, gain);
+    },
+
+    "grammar.rolled_back"(s, e, row) {
+      const number = requestAt(s, e.request, row);
+      if (s.requestField(number, R.GRAMMAR)) s.addRequest(number, R.ROLLED_BACK, e.tokens.at(row).length);
     },
   };
 

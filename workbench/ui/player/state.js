@@ -1,6 +1,6 @@
 /**
  * State: the engine as the trace tells it, up to one event (`workbench.replay.State` in typed arrays).
- * A node lives in a slot, sixteen integers wide; a request likewise under its number. `fork()` is cheap.
+ * A node lives in a slot, sixteen integers wide; a request under its number, thirty-two wide. `fork()` is cheap.
  */
 (function (RP) {
   "use strict";
@@ -11,7 +11,7 @@
   ];
   const REQUEST_FIELDS = [
     "STATUS", "CACHED", "COMPUTED", "RECOVERED", "RECOMPUTED", "KV", "TARGET", "OUTPUT", "NODE", "RETRACTIONS",
-    "ADMITTED", "FIRST", "ENDED",
+    "ADMITTED", "FIRST", "ENDED", "GRAMMAR", "FORCED", "JUMPED", "ROLLED_BACK", "HELD", "EDITS",
   ];
   const enumerate = (names) => Object.freeze(Object.fromEntries(names.map((name, i) => [name, i])));
 
@@ -20,7 +20,11 @@
    * siblings in place over splits; JOINED is the event with which it last joined the free queue of blocks.
    */
   RP.N = enumerate(NODE_FIELDS);
-  /** Fields of a request. ADMITTED, FIRST and ENDED are event numbers, -1 while it has not happened. */
+  /**
+   * Fields of a request. ADMITTED, FIRST and ENDED are event numbers, -1 while it has not happened; GRAMMAR is the
+   * automaton's state + 2 (0: none); HELD: it waits for its grammar, outside the queue; EDITS: how often its answer
+   * has been spelt anew.
+   */
   RP.R = enumerate(REQUEST_FIELDS);
   RP.STATUS = ["waiting", "prefill", "decode", "finished", "refused", "aborted", "failed"];
   RP.TOTALS = [
@@ -52,7 +56,7 @@
       this.nodePages = RP.pagedRefs(6);
       this.nodePieces = RP.pagedRefs(6);
       this.slotOfNode = RP.pagedInts(10);
-      this.request = RP.pagedInts(8);
+      this.request = RP.pagedInts(9);
       this.requestPages = RP.pagedRefs(6);
       this.owner = RP.pagedInts(10);
       this.requestCount = 0;
@@ -60,6 +64,7 @@
       this.totals = new Float64Array(RP.TOTALS.length);
       this.members = [];
       this.memberTokens = [];
+      this.memberDrafted = [];
     }
 
     /** An independent copy, in time that does not depend on how much the state holds. */
@@ -143,15 +148,15 @@
     // --- requests
 
     requestField(number, field) {
-      return this.request.get((number << 4) | field);
+      return this.request.get((number << 5) | field);
     }
 
     setRequest(number, field, value) {
-      this.request.set((number << 4) | field, value);
+      this.request.set((number << 5) | field, value);
     }
 
     addRequest(number, field, delta) {
-      this.request.add((number << 4) | field, delta);
+      this.request.add((number << 5) | field, delta);
     }
 
     status(number) {
@@ -160,7 +165,7 @@
 
     /** The ids a request has answered so far. */
     output(number) {
-      return this.trace.requests[number].output.a.subarray(0, this.requestField(number, R.OUTPUT));
+      return this.trace.answer(number, this.requestField(number, R.EDITS)).subarray(0, this.requestField(number, R.OUTPUT));
     }
 
     // --- pages: 0 is free, 2 x node id a cached page, 2 x request number + 1 a private one

@@ -135,6 +135,20 @@
       return i < prompt.length ? prompt[i] : this.requests[number].output.a[i - prompt.length];
     }
 
+    /** All ids of a request's answer as they stood after its first `edits` respellings. */
+    answer(number, edits) {
+      const request = this.requests[number];
+      let out = request.output.a.subarray(0, request.output.n);
+      for (let i = request.edits.length - 1; i >= edits; i--) {
+        const { keep, before } = request.edits[i];
+        const earlier = new Int32Array(keep + before.length);
+        earlier.set(out.subarray(0, keep));
+        earlier.set(before, keep);
+        out = earlier;
+      }
+      return out;
+    }
+
     /** A token's text; null where the header does not tell it. */
     text(id) {
       const text = this.texts[id];
@@ -156,7 +170,7 @@
     "request.arrived"(trace, table, row) {
       const name = table.request.a[row];
       trace.requestOf.set(name, trace.requests.length);
-      trace.requests.push({ name: trace.names.list[name], row, output: new RP.Growing(Int32Array) });
+      trace.requests.push({ name: trace.names.list[name], row, output: new RP.Growing(Int32Array), edits: [] });
     },
     "step.planned"(trace, table, row) {
       trace.members = table.members.at(row);
@@ -169,6 +183,13 @@
         const output = trace.requests[trace.requestOf.get(trace.members[m])].output;
         for (let j = 0; j < emitted[m]; j++) output.push(ids[at++]);
       }
+    },
+    "grammar.jumped"(trace, table, row) {
+      const { output, edits } = trace.requests[trace.requestOf.get(table.request.a[row])];
+      const before = table.before.at(row);
+      output.n -= before.length;
+      edits.push({ keep: output.n, before });
+      for (const id of table.after.at(row)) output.push(id);
     },
   };
 

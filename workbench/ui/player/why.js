@@ -38,6 +38,7 @@
       ` arrives with ${count(e.prompt.length, "prompt token")} and may answer ${count(e.max_new_tokens, "token")}.`,
     ],
     "request.refused": (e) => {
+      if (e.reason === "grammar") return [e.request, ` is refused: its grammar cannot be used (${e.error}).`];
       const unit = e.reason === "pages" ? "page" : "token";
       return [e.request, ` is refused: it needs ${count(e.needed, unit)}, there are ${RP.number(e.available)} in all.`];
     },
@@ -68,7 +69,7 @@
         ({ stop: "it was done", length: "it reached its limit", capacity: "no more room in the pool", error: "its step failed" }[
           e.reason
         ] || e.reason) +
-        ".",
+        (e.incomplete ? "; its document is not whole." : "."),
     ],
     "queue.ordered": (e) => [
       "The queue",
