@@ -34,13 +34,16 @@ function host(RP) {
     return link;
   };
 
+  /** A run with a grammar has a page of its own for how it was decoded. */
+  const decodeLink = ({ run }) => (player.trace.has("grammar.compiled") ? [" · ", RP.el("a", { href: `/decode#${new URLSearchParams({ run })}`, text: "see how it was decoded" })] : []);
+
   function tell(words, live, value) {
     const header = player.trace.header;
     const clock = header.clock === "virtual" ? "simulated time" : "measured time";
     strip.replaceChildren(
       RP.el("b", { text: words, "data-live": String(live) }),
       document.createTextNode(` ${header.scenario || ""} · ${facts(header)} · ${clock}`),
-      ...(live ? [" ", following] : [" · ", RP.el("a", { href: `${value.url}.jsonl`, text: "save the trace" }), " · ", pageLink(value)]),
+      ...(live ? [" ", following] : [" · ", RP.el("a", { href: `${value.url}.jsonl`, text: "save the trace" }), " · ", pageLink(value), ...decodeLink(value)]),
     );
   }
 

@@ -16,6 +16,7 @@ from workbench.report import Report
 from workbench.ui import head, text
 from workbench.ui.compare_page import ComparePage
 from workbench.ui.controls import HANDED, OPENS_WITH, QUIET, Controls, buttons, shown_run
+from workbench.ui.decode_page import DecodePage
 from workbench.ui.experiments_page import ExperimentsPage
 from workbench.ui.model_picker import ModelPicker
 from workbench.ui.runs import BusyError, Gate, Run
@@ -77,6 +78,9 @@ class Lab:
         with page.route("Compare", "/compare", show_in_navbar=False):
             gr.Navbar(visible=False)
             ComparePage(self.worker).build()
+        with page.route("Decode", "/decode", show_in_navbar=False):
+            gr.Navbar(visible=False)
+            DecodePage(self.worker).build()
         with page.route("Experiments", "/experiments", show_in_navbar=False):
             gr.Navbar(visible=False)
             ExperimentsPage(self.worker).build()

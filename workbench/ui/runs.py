@@ -88,6 +88,8 @@ class Run:
     finished: Finished | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     gate: Gate = field(default_factory=lambda: Gate(False))
+    few: int = 2
+    """The model's top few that are told of each token."""
     kind: str = "live"
     """`live`, `recorded` or `uploaded`."""
     feed: Feed = field(init=False)

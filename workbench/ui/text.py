@@ -8,7 +8,7 @@ from workbench.estimate import Estimate
 from workbench.scenario import Scenario
 from workbench.ui.serving import ModelState
 
-PAGES = (("lab", "Lab", "/"), ("compare", "Compare", "/compare"), ("experiments", "Experiments", "/experiments"))
+PAGES = (("lab", "Lab", "/"), ("compare", "Compare", "/compare"), ("decode", "Decode", "/decode"), ("experiments", "Experiments", "/experiments"))
 
 
 def header(model: ModelState, coming: ModelState | None, page: str, mark: str) -> str:

@@ -168,7 +168,7 @@ class Worker:
             self._served[run] = model.serial
         finished = run_scenario(
             scenario, loaded=model.loaded if model else None,
-            sinks=[run.sink], stop=run.halted, started=run.started, logprobs=2 if model else None,
+            sinks=[run.sink], stop=run.halted, started=run.started, logprobs=run.few if model else None,
         )  # fmt: skip
         run.end(finished, "stopped" if run.stop.is_set() else "done")
 
