@@ -137,9 +137,9 @@ class Constrained:
                 forbidden=len(look.forbade), forbade=look.forbade, position=at + i, target=look.target,
                 seconds=0.0 if self._executor.virtual else look.seconds,
             )  # fmt: skip
-        accepted = max(len(new) - 1, 0)
+        jumped = max(len(new) - 1, 0)
         if row.drafted:
-            draft = row.draft
+            draft, accepted = row.draft, agreed(row, new)
             self._emit(
                 ev.GrammarVerified, request=request.id, drafted=row.drafted, accepted=accepted, draft=draft,
                 run=self.jumps.spelling.text(draft).decode(errors="replace"),
@@ -148,7 +148,7 @@ class Constrained:
             if accepted < row.drafted:
                 self._emit(ev.GrammarRolledBack, request=request.id, tokens=draft[accepted:], pages=pages)
         for i, look in enumerate(looks):
-            source = "jumped" if i < accepted else "forced" if look.allowed == 1 else "sampled"
+            source = "jumped" if i < jumped else "forced" if look.allowed == 1 else "sampled"
             if source != "sampled" or sampled.top is not None or request.params.logprobs is not None:
                 self._emit(
                     ev.TokenEmitted, request=request.id, position=at + i, token=look.token, source=source,
@@ -162,8 +162,14 @@ class Constrained:
         forced = int(bool(new) and looks[len(new) - 1].allowed == 1) if looks else 0
         request.jumped += jumped
         request.forced += forced
-        request.rolled_back += row.drafted - min(jumped, row.drafted)
+        request.rolled_back += row.drafted - agreed(row, new)
         return jumped, forced
+
+
+def agreed(row: Row, new: list[int]) -> int:
+    """How many of a row's drafted tokens stand in its answer."""
+    pairs = enumerate(zip(row.draft, new, strict=False))
+    return next((i for i, (drafted, taken) in pairs if drafted != taken), min(row.drafted, len(new)))
 
 
 def place(where: int | str | None) -> str:

@@ -168,6 +168,8 @@ class _Tape:
         self._arrived = 0.0
         self._kind = ""
         self._members: list[str] = []
+        self._parted = 0
+        """Where in the answer the last draft was refused."""
         self._next: dict[int, int] = {}
         """The state that a forced byte leads to."""
 
@@ -213,15 +215,15 @@ class _Tape:
         if not token.top:
             token.top = [Candidate(id=i, text=self._text(i), logprob=p, forbidden=False) for i, p in event.top]
 
+    def _verified(self, event: ev.GrammarVerified) -> None:
+        d = self.decoding
+        before = sum(t.number != d.passes for t in d.tokens)
+        self._parted = before + event.accepted
+
     def _rolled_back(self, event: ev.GrammarRolledBack) -> None:
         d = self.decoding
-        position, ids = len(d.tokens) - 1, event.tokens
-        if d.tokens and ids and ids[0] == d.tokens[-1].id:
-            # The answer ended within the draft: its last token was right, only what follows it is gone.
-            position, ids = position + 1, ids[1:]
-        if ids:
-            number, step = d.tokens[-1].number if d.tokens else None, event.step
-            d.back.append(self._taken(position, "rolled back", ids, number, step, len(event.pages)))
+        number = d.tokens[-1].number if d.tokens else None
+        d.back.append(self._taken(self._parted, "rolled back", event.tokens, number, event.step, len(event.pages)))
 
     def _jumped(self, event: ev.GrammarJumped) -> None:
         d = self.decoding
@@ -309,6 +311,7 @@ _HANDLERS: dict[type[ev.Event], Any] = {
     ev.GrammarCompiled: _Tape._compiled,
     ev.GrammarMasked: _Tape._masked,
     ev.GrammarJumped: _Tape._jumped,
+    ev.GrammarVerified: _Tape._verified,
     ev.GrammarRolledBack: _Tape._rolled_back,
     ev.TokenEmitted: _Tape._emitted,
 }

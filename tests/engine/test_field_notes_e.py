@@ -225,3 +225,11 @@ def test_a_stop_inside_a_forced_run_ends_answer_pages_and_automaton_there() -> N
     ends = [run.of(ev.RequestFinished)[0] for run in (plain, jumped)]
     assert ends[0].still_needed == ends[1].still_needed == 3
     assert jumped.engine.pool.free + jumped.engine.cache.evictable == 256
+
+
+def test_a_draft_that_closes_the_document_is_agreed_with_to_its_last_token() -> None:
+    run = Run({"id": "a", "regex": "[ab]true", "says": [[97], [PIECES.index(b"true")], [0]]})
+    verified = run.of(ev.GrammarVerified)[0]
+    assert (verified.drafted, verified.accepted) == (1, 1)
+    assert not run.of(ev.GrammarRolledBack)
+    assert spelt(run.answers["a"]) == "atrue" and run.engine.totals.forward_passes == 2

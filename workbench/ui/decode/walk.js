@@ -65,7 +65,8 @@
       const token = this.facts.arms[which].tokens[at];
       if (!token || !this.drawn) return;
       if (!this.drawn.svg) {
-        this.where.textContent = `This grammar was compiled by ${this.facts.grammar.backend}, which shows no automaton.`;
+        const { states, backend } = this.facts.grammar;
+        this.where.textContent = states ? `The automaton has ${RP.count(states, "state")}, too many to be drawn.` : `This grammar was compiled by ${backend}, which shows no automaton.`;
         return;
       }
       const ends = [[token.target, "ra-next", this.dots[0]], [token.state, "ra-here", this.dots[1]]];
