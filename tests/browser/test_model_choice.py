@@ -67,7 +67,7 @@ def panel(watched: Any, app: Served) -> Any:
     return page
 
 
-ONE_LIST = "first => { const lists = document.querySelectorAll('ul[role=listbox]'); return lists.length === 1 && lists[0].innerText.includes(first); }"
+ONE_LIST = "first => { const lists = document.querySelectorAll('ul.option-list'); return lists.length === 1 && lists[0].innerText.includes(first); }"
 """The list that was open before has faded away."""
 
 
@@ -93,8 +93,9 @@ def test_what_a_choice_costs_is_said_before_anything_is_fetched(on_tiny_a: Serve
     page.wait_for_selector("#load-model:not([disabled])")
     pick(page, "#model", "tiny-b")
     says(page, "Already on this disk, no download.")
+    page.wait_for_selector("ul.option-list", state="detached", timeout=10_000)
     page.click("#device input")
-    page.wait_for_function(ONE_LIST, arg="auto", timeout=LONG)
+    page.wait_for_function(ONE_LIST, arg="auto", timeout=10_000)
     assert page.locator("ul[role=listbox] [role=option]").all_inner_texts()[0].strip().endswith("auto")
     assert {t.strip(" ✓\n") for t in page.locator("ul[role=listbox] [role=option]").all_inner_texts()} == {"auto", *engine.devices()}
     assert on_tiny_a.worker.model.shown == "tiny-a" and on_tiny_a.worker.coming is None
