@@ -7,6 +7,7 @@ part that stands in several places gets a name and is written once.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 
@@ -35,7 +36,7 @@ def to_ebnf(node: Node) -> str:
     return "\n".join([f"root ::= {ebnf.whole(node)}", *ebnf.named])
 
 
-class _Writer:
+class _Writer(ABC):
     """What the notations have in common: sequences by spaces, options by bars, counts in braces."""
 
     library = ""
@@ -101,14 +102,17 @@ class _Writer:
     def repeat(self, part: Node, least: int, most: int | None) -> str:
         return f"( {self.written(part)} ){{{least},{'' if most is None else most}}}"
 
+    @abstractmethod
     def definition(self, name: str, expression: str) -> str:
-        raise NotImplementedError
+        """A named part."""
 
+    @abstractmethod
     def characters(self, ranges: Ranges) -> str:
-        raise NotImplementedError
+        """One character out of these."""
 
+    @abstractmethod
     def text(self, codes: Sequence[int]) -> str:
-        raise NotImplementedError
+        """These characters, one after the other."""
 
     def both(self, left: str, right: str) -> str:
         raise GrammarError(f"{self.library} knows no texts that two patterns both match")
