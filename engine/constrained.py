@@ -36,7 +36,8 @@ class Constrained:
         self._emit = emit
         self.jumps = jumps
         self._grammars = Grammars(config.grammar, config.spacing, at_once=executor.virtual)
-        self._told: dict[int, str] = {}
+        self._told: set[tuple[str, str]] = set()
+        """Kind and source of the grammars whose edges were told."""
         self.held: dict[str, Held] = {}
 
     def schema(self, params: SamplingParams) -> str | None:
@@ -99,14 +100,14 @@ class Constrained:
 
     def _begin(self, request: Request, grammar: Grammar) -> None:
         request.walk = grammar.walk()
-        first = self._told.get(id(grammar))
-        if first is None:
-            self._told[id(grammar)] = request.id
+        asked = self._grammars.source(request.params)
+        known = asked in self._told
+        self._told.add(asked)
         self._emit(
             ev.GrammarCompiled, request=request.id, seconds=0.0 if self._executor.virtual else round(grammar.seconds, 6),
             source=grammar.source, backend=grammar.backend, states=grammar.states,
-            edges=list(grammar.edges()) if first is None else [], ends=list(grammar.ends()) if first is None else [],
-            start=request.walk.state, reused=first is not None,
+            edges=[] if known else list(grammar.edges()), ends=[] if known else list(grammar.ends()),
+            start=request.walk.state, reused=known,
         )  # fmt: skip
 
     # --- after a pass --------------------------------------------------------------------------
@@ -176,5 +177,5 @@ def place(where: int | str | None) -> str:
     """Where in a grammar, as it follows the field's name."""
     if where is None or where == "":
         return ""
-    return f" (character {where})" if isinstance(where, int) else f".{where}"
+    return f" (character {where})" if isinstance(where, int) else f" ({where})"
 

@@ -457,6 +457,8 @@ class Engine:
     def _after(self, row: Row, new: list[int], sampled: Sampled | None) -> Progress:
         """What follows from a step for one row: first token, text, storing, its end."""
         request = row.request
+        if sampled is not None and sampled.error is not None:
+            return self._fail(request, sampled.error)
         if new and request.first_token is None:
             request.first_token = self.trace.t
             self._emit(ev.RequestFirstToken, request=request.id, ttft=round(self.trace.t - request.arrived, 9))
@@ -583,19 +585,19 @@ class Engine:
         if self._checker and isinstance(error, WrongSlot):
             self._checker.seen.append(Breach(message))
         self._emit(ev.ExecutorFailed, members=[r.request.id for r in plan.rows], error=message)
-        progress = []
-        for row in plan.rows:
-            request = row.request
-            request.error = message
-            self.scheduler.remove(request)
-            self.scheduler.holdings.drop(request)
-            text = self._end(request, Status.FAILED, "error")
-            self._emit(
-                ev.RequestFinished, request=request.id, reason="error", outputs=len(request.output), text=text, error=message
-            )
-            told = self._progress(request, [])
-            told.text, told.reason = told.text + request.tail, "error"
-            progress.append(told)
+        return [self._fail(row.request, message) for row in plan.rows]
+
+    def _fail(self, request: Request, message: str) -> Progress:
+        """End one request with an error: nothing of it is stored, everything comes back."""
+        request.error = message
+        self.scheduler.remove(request)
+        self.scheduler.holdings.drop(request)
+        text = self._end(request, Status.FAILED, "error")
+        self._emit(
+            ev.RequestFinished, request=request.id, reason="error", outputs=len(request.output), text=text, error=message
+        )
+        progress = self._progress(request, [])
+        progress.text, progress.reason = progress.text + request.tail, "error"
         return progress
 
     def _cap_cache(self) -> None:

@@ -512,7 +512,7 @@ class GrammarCompiled(Event, tag="grammar.compiled"):
     ends: list[int] = []
     """The states of the edges in which an answer may end."""
     reused: bool = False
-    """Compiled for an earlier request; `seconds` is what that took."""
+    """An earlier request of this run asked for the same: its event has the edges. `seconds` is what compiling took."""
 
 
 class GrammarWaiting(Event, tag="grammar.waiting"):

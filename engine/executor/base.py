@@ -42,7 +42,8 @@ class Row:
 class Sampled:
     """What a row goes on with. `last`: the script ends the sequence here (`token` None: without a token).
 
-    Under a grammar `looks` tells every token that the pass settled, drafted ones first; `token` is the last.
+    Under a grammar `looks` tells every token that the pass settled, drafted ones first; `token` is the last. `error`:
+    the grammar lets this request say nothing more; the others of the step are not touched by it.
     """
 
     token: int | None
@@ -50,6 +51,7 @@ class Sampled:
     top: list[tuple[int, float]] | None = None
     last: bool = False
     looks: list[Look] = field(default_factory=list)
+    error: str | None = None
 
     @property
     def tokens(self) -> list[int]:

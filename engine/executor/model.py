@@ -15,6 +15,7 @@ from engine.executor.memory import check_memory
 from engine.executor.step import pack
 from engine.failures import model_error
 from engine.grammar.settle import settle
+from engine.grammar.syntax import GrammarError
 from engine.grammar.vocabulary import Vocabulary
 from engine.loaded import LoadedModel
 from engine.models import load_model
@@ -121,7 +122,10 @@ class ModelExecutor:
             return int(masked.argmax())
 
         assert request.walk is not None
-        looks = settle(request.walk, row.draft, self.eos_ids, pick)
+        try:
+            looks = settle(request.walk, row.draft, self.eos_ids, pick)
+        except GrammarError as error:
+            return Sampled(None, error=str(error))
         for i, (look, mask) in enumerate(zip(looks, masks, strict=True)):
             look.logprob, look.top = logprobs(logits[i], look.token, params.logprobs or FEW)
             look.forbade = [token for token, _ in look.top if not mask[token]]

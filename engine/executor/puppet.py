@@ -18,6 +18,7 @@ from engine.events import Namespace
 from engine.executor.base import Row, Sampled, StepResult, Tokenizer
 from engine.executor.words import PIECES
 from engine.grammar.settle import Pick, settle
+from engine.grammar.syntax import GrammarError
 from engine.grammar.vocabulary import Vocabulary
 from engine.request import Request
 
@@ -143,7 +144,10 @@ class PuppetExecutor:
         request = row.request
         said = len(request.output)
         if request.walk is not None:
-            looks = settle(request.walk, row.draft, self.eos_ids, self._picker(request, read))
+            try:
+                looks = settle(request.walk, row.draft, self.eos_ids, self._picker(request, read))
+            except GrammarError as error:
+                return Sampled(None, error=str(error))
             over = request.says is not None and said + len(looks) >= len(request.says)
             return Sampled(looks[-1].token if looks else None, last=over, looks=looks)
         if request.says is None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.grammar.door import Walk
+from engine.grammar.syntax import GrammarError
 
 
 @dataclass(slots=True)
@@ -38,15 +39,11 @@ Pick = Callable[[int, np.ndarray], int | None]
 """(position in the row's looks, mask) -> an allowed token; None: the script is over."""
 
 
-class NoTokenAllowedError(RuntimeError):
-    """The grammar allows no token of this vocabulary here."""
-
-
 def settle(walk: Walk, draft: Sequence[int], ends: Collection[int], pick: Pick) -> list[Look]:
     """Take tokens until one differs from the draft, or one after its end; `walk` goes along.
 
-    Where the document is whole and only `ends` may follow, nothing is taken. Raises NoTokenAllowedError where the
-    mask is empty.
+    Where the document is whole and only `ends` may follow, nothing is taken. Raises GrammarError where no token of
+    this vocabulary can go on, and where the backend gives up.
     """
     looks: list[Look] = []
     for i in range(len(draft) + 1):
@@ -57,13 +54,13 @@ def settle(walk: Walk, draft: Sequence[int], ends: Collection[int], pick: Pick) 
         if walk.complete and only_ends(allowed, count, ends):
             break
         if not count:
-            raise NoTokenAllowedError("the grammar allows no token of this vocabulary here")
+            raise GrammarError("no token of this vocabulary can go on here")
         state = walk.state
         token = pick(i, allowed)
         if token is None:
             break
         if not walk.advance(token):
-            raise NoTokenAllowedError(f"mask and automaton disagree on token {token}")
+            raise GrammarError(f"mask and automaton disagree on token {token}")
         looks.append(Look(state, walk.state, count, token, round(seconds, 9)))
         if i < len(draft) and token != draft[i]:
             break

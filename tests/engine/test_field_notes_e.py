@@ -15,6 +15,7 @@ from engine.engine import Progress
 from engine.executor.puppet import PuppetExecutor
 from engine.executor.words import PIECES
 from engine.grammar import grammars
+from engine.grammar.vocabulary import Vocabulary
 
 CARD = r'\{"name": "[a-z]{1,8}", "population": [0-9]{1,6}\}'
 
@@ -233,3 +234,21 @@ def test_a_draft_that_closes_the_document_is_agreed_with_to_its_last_token() -> 
     assert (verified.drafted, verified.accepted) == (1, 1)
     assert not run.of(ev.GrammarRolledBack)
     assert spelt(run.answers["a"]) == "atrue" and run.engine.totals.forward_passes == 2
+
+
+def test_a_request_that_its_vocabulary_cannot_go_on_with_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    # `b` is a byte of one token, but no token by itself: after `a` nothing can follow.
+    vocabulary = Vocabulary([b"a", b"xb", b"y"], (), width=65_536)
+    monkeypatch.setattr(PuppetExecutor, "vocabulary", vocabulary)
+    run = Run({"id": "stuck", "regex": "ab|xb", "says": [[0], [1]]}, {"id": "fine", "regex": "y|xb", "says": [[2]]}, {"id": "free", "says": [7, 8, 9]})
+    ends = {e.request: (e.reason, e.error) for e in run.of(ev.RequestFinished)}
+    assert ends["stuck"] == ("error", "no token of this vocabulary can go on here")
+    assert ends["fine"] == ("stop", None) and run.answers["free"] == [7, 8, 9]
+    assert not run.of(ev.ExecutorFailed) and run.engine.pool.free + run.engine.cache.evictable == 256
+
+
+def test_edges_come_once_for_each_grammar_however_many_there_are() -> None:
+    run = Run(*({"id": f"R{i}", "regex": f"[ab]{{{1 + i % 40}}}", "after": f"R{i - 1}" if i else None} for i in range(80)))
+    compiled = run.of(ev.GrammarCompiled)
+    assert [e.reused for e in compiled] == [False] * 40 + [True] * 40
+    assert all(bool(e.edges) != e.reused for e in compiled)
