@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from engine import events as ev
+from engine.answers import Answers
 from engine.arrivals import Arrivals
 from engine.asking import SubmitError, check_content, check_facts, check_ids, check_says, check_times, namespace_of
 from engine.cache import make_cache
@@ -93,11 +94,10 @@ class Engine:
         self._aborts: dict[str, int] = {}
         self._ids: set[str] = set()
         self._live: dict[str, Request] = {}
-        self._texts: dict[str, Any] = {}
-        self._fresh_text: dict[str, str] = {}
+        self._answers = Answers(self.executor)
         self._checker = Checker(self.pool, self.cache) if check else None
         self._emit = self.trace.emit
-        jumps = Jumps(config, self.executor, self.scheduler.holdings, self.totals, self._emit, self._texts)
+        jumps = Jumps(config, self.executor, self.scheduler.holdings, self.totals, self._emit, self._answers)
         self.constrained = Constrained(config, self.executor, self.scheduler.holdings, jumps, self._emit)
         self._emit(ev.RunStarted, pages=config.pages, page_size=config.page_size)
         self.trace.commit()
@@ -327,8 +327,7 @@ class Engine:
             self._emit(ev.RequestRefused, request=request.id, reason=reason, needed=needed, available=available)
         else:
             self._live[request.id] = request
-            if self.tokenizer is not None:
-                self._texts[request.id] = self.tokenizer.detokenizer(request.params.stop)
+            self._answers.begin(request)
             if not request.params.constrained:
                 self.scheduler.add(request)
             else:
@@ -433,7 +432,7 @@ class Engine:
             request.kv += len(row.tokens) - row.drafted
             if request.status is Status.PREFILL and request.kv >= request.target:
                 request.status = Status.DECODE
-            new = self._take(request, sampled) if sampled is not None else []
+            new = self._answers.take(request, sampled.tokens) if sampled is not None else []
             request.kv += max(len(new) - 1, 0)
             self.totals.output_tokens += len(new)
             if sampled is not None and sampled.looks:
@@ -443,16 +442,6 @@ class Engine:
                 self.totals.forced_tokens += forced
             fresh.append(new)
         return fresh
-
-    def _take(self, request: Request, sampled: Sampled) -> list[int]:
-        """Append what a pass gave to the answer, up to where it ends; the text goes with it."""
-        tokens = sampled.tokens
-        for count, token in enumerate(tokens, 1):
-            request.output.append(token)
-            self._push_text(request, [token])
-            if count < len(tokens) and self._ended_by(request, token) is not None:
-                return tokens[:count]
-        return tokens
 
     def _after(self, row: Row, new: list[int], sampled: Sampled | None) -> Progress:
         """What follows from a step for one row: first token, text, storing, its end."""
@@ -481,35 +470,19 @@ class Engine:
     def _progress(self, request: Request, new: list[int]) -> Progress:
         """New ids and text, those of a jump before them."""
         jumped = self.constrained.jumps.jumped.pop(request.id, None)
-        text = self._fresh_text.pop(request.id, "")
+        text = self._answers.fresh(request)
         if jumped is None:
             return Progress(request.id, new, text)
-        return Progress(request.id, jumped.ids + new, jumped.text + text, replaced=jumped.replaced)
+        return Progress(request.id, jumped.ids + new, text, replaced=jumped.replaced)
 
     def _jumped_to_the_end(self, request: Request) -> Progress:
         """A forced run that was appended without a pass has ended its request."""
         progress = self._progress(request, [])
-        detokenizer = self._texts.get(request.id)
-        matched = detokenizer.stopped if detokenizer is not None else None
-        over = matched is not None or self.constrained.closed(request)
-        self._finish(request, "stop" if over else "length", matched)
+        reason, matched = self._reason(request, progress.ids, None)
+        assert reason is not None
+        self._finish(request, reason, matched)
         progress.text, progress.reason = progress.text + (request.tail or ""), request.reason
         return progress
-
-    def _push_text(self, request: Request, new: list[int]) -> None:
-        """Turn new ids into text; `_progress` hands it on."""
-        detokenizer = self._texts.get(request.id)
-        if detokenizer is None:
-            return
-        visible = [i for i in new if not self._ends(request, i)]
-        delta: str = detokenizer.push(visible) if visible else ""
-        request.text += delta
-        self._fresh_text[request.id] = self._fresh_text.get(request.id, "") + delta
-
-    def _ends(self, request: Request, token: int) -> bool:
-        """Whether a token ends the request: an end of text, or one that it named."""
-        params = request.params
-        return token in params.stop_token_ids or (not params.ignore_eos and token in self.executor.eos_ids)
 
     def _reason(
         self, request: Request, new: list[int], sampled: Sampled | None
@@ -517,25 +490,18 @@ class Engine:
         """Why a request ends now, if it does, and the stop string or id that ended it."""
         if request.status is not Status.DECODE:
             return None, None
-        ended = self._ended_by(request, new[-1] if new else None)
+        ended = self._answers.ended_by(request, new[-1] if new else None)
+        if ended is not None and ended[0] == "stop":
+            return ended
+        if self.constrained.closed(request):
+            return "stop", None  # also at the cap: the document is whole
         if ended is not None:
             return ended
-        if (sampled is not None and sampled.last) or self.constrained.closed(request):
+        if sampled is not None and sampled.last:
             return "stop", None
         if request.size >= self.executor.max_positions:
             return "capacity", None
         return None, None
-
-    def _ended_by(self, request: Request, token: int | None) -> tuple[str, str | int | None] | None:
-        """How the last token of an answer ends it, and by which stop string or id; None where it does not."""
-        detokenizer = self._texts.get(request.id)
-        if detokenizer is not None and detokenizer.stopped is not None:
-            return "stop", detokenizer.stopped
-        if token is not None and self._ends(request, token):
-            return "stop", token
-        if len(request.output) >= request.params.max_new_tokens:
-            return "length", None
-        return None
 
     def _finish(self, request: Request, reason: str, matched: str | int | None = None) -> None:
         """End a request that ran: store what it computed, give everything back."""
@@ -550,9 +516,7 @@ class Engine:
 
     def _end(self, request: Request, status: Status, reason: str) -> str | None:
         """Bookkeeping of every end; returns the request's whole text (None without a tokenizer)."""
-        detokenizer = self._texts.pop(request.id, None)
-        request.tail = detokenizer.finish() if detokenizer is not None else ""
-        request.text += request.tail
+        text = self._answers.finish(request)
         request.status, request.reason, request.finished = status, reason, self.trace.t
         setattr(self.totals, str(status), getattr(self.totals, str(status)) + 1)
         self.cache.ended(request)
@@ -563,7 +527,7 @@ class Engine:
         self._aborts.pop(request.id, None)
         self._arrivals.ended(request.id, self.trace.t)
         self.executor.end(request)
-        return request.text if self.tokenizer is not None else None
+        return text
 
     def _out_of_room(self, plan: Plan | None) -> list[Progress]:
         """End those for whom no page can be had, with the text they have so far.

@@ -8,12 +8,13 @@ looking, spelt as the tokenizer would spell the whole answer, after the compress
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine import events as ev
+from engine.answers import Answers
 from engine.config import EngineConfig
-from engine.executor.base import Detokenizer, Executor, Row
+from engine.executor.base import Executor, Row
 from engine.grammar.settle import is_closed
 from engine.grammar.spelling import Spelling
 from engine.request import Request, Status
@@ -29,25 +30,24 @@ DRAFT = 64
 
 @dataclass(slots=True)
 class Jumped:
-    """What an unverified jump did to an answer: `replaced` earlier tokens gave way to `ids`; `text` is new."""
+    """What an unverified jump did to an answer: `replaced` earlier tokens gave way to `ids`."""
 
-    replaced: int = 0
-    ids: list[int] = field(default_factory=list)
-    text: str = ""
+    replaced: int
+    ids: list[int]
 
 
 class Jumps:
     """Lengthens the rows of a plan by what their grammars force."""
 
     def __init__(
-        self, config: EngineConfig, executor: Executor, holdings: Holdings, totals: Totals, emit: Any, texts: dict[str, Detokenizer]
+        self, config: EngineConfig, executor: Executor, holdings: Holdings, totals: Totals, emit: Any, answers: Answers
     ) -> None:
         self.mode = config.jump
         self._executor = executor
         self._holdings = holdings
         self._totals = totals
         self._emit = emit
-        self._texts = texts
+        self._answers = answers
         self._spelling: Spelling | None = None
         self.jumped: dict[str, Jumped] = {}
         """By request, since the last step's end."""
@@ -119,7 +119,7 @@ class Jumps:
         before = request.output[keep:]
         if not self._walk_over(request, before, ids):
             return False
-        taken = self._push(request, before, ids)
+        taken = self._say(request, before, ids)
         walk.back(len(ids) - taken)
         ids = ids[:taken]
         spelt = self.spelling.text(ids)[len(self.spelling.text(before)) :].decode(errors="replace")
@@ -153,32 +153,27 @@ class Jumps:
                 return False
         return True
 
-    def _push(self, request: Request, before: list[int], ids: list[int]) -> int:
-        """Turn the new bytes into text, token by token; returns how many tokens come before a stop string's end."""
-        note = self.jumped[request.id] = Jumped(len(before), ids)
-        detokenizer = self._texts.get(request.id)
-        if detokenizer is None:
-            return len(ids)
+    def _say(self, request: Request, before: list[int], ids: list[int]) -> int:
+        """Turn the new bytes into text, token by token; returns how many tokens there are up to one that ends it."""
         told = len(self.spelling.text(before))
-        for i in range(len(ids)):
+        taken = len(ids)
+        for i, token in enumerate(ids):
             data = self.spelling.text(ids[: i + 1])
-            if len(data) > told:
-                delta = detokenizer.push_bytes(data[told:])
-                note.text += delta
-                request.text += delta
+            ends = self._answers.is_end(request, token)
+            if len(data) > told and not ends:
+                self._answers.push_bytes(request, data[told:])
                 told = len(data)
-            if detokenizer.stopped is not None:
-                note.ids = ids[: i + 1]
-                return i + 1
-        return len(ids)
+            if ends or self._answers.stopped(request) is not None:
+                taken = i + 1
+                break
+        self.jumped[request.id] = Jumped(len(before), ids[:taken])
+        return taken
 
     def _over(self, request: Request) -> bool:
         """Whether a jumped run ends the request without another pass."""
-        detokenizer = self._texts.get(request.id)
-        stopped = detokenizer is not None and detokenizer.stopped is not None
         assert request.walk is not None
-        full = len(request.output) >= request.params.max_new_tokens
-        return stopped or full or is_closed(request.walk, self._executor.eos_ids)
+        ended = self._answers.ended_by(request, request.output[-1]) is not None
+        return ended or is_closed(request.walk, self._executor.eos_ids)
 
     # --- pages ---------------------------------------------------------------------------------
 

@@ -257,7 +257,7 @@ def test_b13_a_thousand_short_calls_leave_no_table_behind() -> None:
         lab.ask(f"R{i}", f"{'ABCDEFGH'[i % 8]}4", 1 + i % 2, at_step=i, abort_at_step=i + 2000 if i % 3 else None)
     lab.run()
     engine = lab.engine
-    tables = [engine._live, engine._aborts, engine._texts, engine._arrivals, engine.executor._chains,
+    tables = [engine._live, engine._aborts, engine._answers.texts, engine._answers._fresh, engine.constrained.held, engine.constrained.jumps.jumped, engine._arrivals, engine.executor._chains,
               engine.scheduler.waiting, engine.scheduler.running, engine.scheduler.telling._over]  # fmt: skip
     assert [len(t) for t in tables] == [0] * len(tables)
     assert engine.totals.finished == 1000 and lab.idle()

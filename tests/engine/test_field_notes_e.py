@@ -214,17 +214,19 @@ def test_a_forced_text_alone_takes_no_pass_of_its_own_unverified() -> None:
     assert spelt(run.answers["a"])[1:] == " true, false, null, name, title"
 
 
-def test_a_stop_inside_a_forced_run_ends_answer_pages_and_automaton_there() -> None:
+@pytest.mark.parametrize("jump", ["verified", "unverified"])
+def test_a_stop_inside_a_forced_run_ends_answer_pages_and_automaton_there(jump: str) -> None:
     pattern = "[ab]true, false, null"
     comma = PIECES.index(b", ")
     says = [[97], [PIECES.index(b"true")], [comma], [PIECES.index(b"false")], [comma], [PIECES.index(b"null")]]
     plain, jumped = (
-        Run({"id": "a", "regex": pattern, "says": says, "stop_token_ids": [comma]}, jump=jump) for jump in ("off", "verified")
+        Run({"id": "a", "regex": pattern, "says": says, "stop_token_ids": [comma]}, jump=how) for how in ("off", jump)
     )
     assert jumped.answers == plain.answers == {"a": [97, PIECES.index(b"true"), comma]}
     assert jumped.engine.totals.forward_passes < plain.engine.totals.forward_passes
     ends = [run.of(ev.RequestFinished)[0] for run in (plain, jumped)]
     assert ends[0].still_needed == ends[1].still_needed == 3
+    assert ends[0].matched_stop == ends[1].matched_stop == comma
     assert jumped.engine.pool.free + jumped.engine.cache.evictable == 256
 
 
@@ -252,3 +254,10 @@ def test_edges_come_once_for_each_grammar_however_many_there_are() -> None:
     compiled = run.of(ev.GrammarCompiled)
     assert [e.reused for e in compiled] == [False] * 40 + [True] * 40
     assert all(bool(e.edges) != e.reused for e in compiled)
+
+
+@pytest.mark.parametrize("jump", ["off", "verified", "unverified"])
+def test_a_document_that_is_whole_at_the_cap_has_not_been_cut(jump: str) -> None:
+    run = Run({"id": "a", "regex": "[ab]true", "max_new_tokens": 2, "says": [[97], [PIECES.index(b"true")], [0]]}, jump=jump)
+    end = run.of(ev.RequestFinished)[0]
+    assert (end.reason, end.outputs, end.incomplete) == ("stop", 2, False)

@@ -62,10 +62,10 @@ MESSAGES = [{"role": "user", "content": "Answer in JSON: who sailed with Captain
 class Answer:
     """One request on a fresh engine."""
 
-    def __init__(self, loaded: LoadedModel, schema: dict[str, Any], **config: Any) -> None:
+    def __init__(self, loaded: LoadedModel, schema: dict[str, Any], stop: tuple[str, ...] = (), **config: Any) -> None:
         self.trace = ev.Trace(keep=True)
         engine = Engine(config=EngineConfig(executor="model", pages=600, **config), loaded=loaded, trace=self.trace, check=True)
-        engine.submit(messages=MESSAGES, json_schema=schema, max_new_tokens=160, id="a")
+        engine.submit(messages=MESSAGES, json_schema=schema, max_new_tokens=160, id="a", stop=stop)
         self.ids: list[int] = []
         self.text = ""
         self.reason: str | None = None
@@ -112,3 +112,13 @@ def test_a_drawn_answer_is_the_same_with_verified_jumps(embedded: LoadedModel) -
         return [i for step in engine.run() for p in step for i in p.ids]
 
     assert drawn("verified") == drawn("off")
+
+
+def test_a_stop_string_inside_a_forced_run_cuts_the_text_there(embedded: LoadedModel) -> None:
+    stop = ("_code",)
+    plain, verified, unverified = (
+        Answer(embedded, SCHEMAS["many keys"], stop, jump=jump) for jump in ("off", "verified", "unverified")
+    )
+    assert plain.text.endswith(', "postal') and verified.text == plain.text and verified.ids == plain.ids
+    assert unverified.text.endswith(', "postal') and "_code" not in unverified.text
+    assert {plain.reason, verified.reason, unverified.reason} == {"stop"}
