@@ -203,6 +203,19 @@ def test_the_stopwatch_counts_each_call_once() -> None:
     assert [r.cached_tokens for r in report.requests] == [0, 6, 7]
 
 
+def test_jump_saves_passes_and_leaves_the_texts_as_they_were(embedded: Any) -> None:
+    result = experiments.find("jump").carry_out(Bench(quick=True, model=lambda: embedded))
+    assert not result.failed
+    rows = {row.label: row.ours for row in result.rows}
+    where = "title, year, summary, one-space"
+    assert rows[f"{where}: texts identical, of 2, verified"] == 2
+    plain, verified = rows[f"{where}: passes, plain"], rows[f"{where}: passes, verified"]
+    assert rows[f"{where}: passes saved, verified"] == round(100 * (1 - verified / plain), 2)
+    for backend in ("own", "llguidance"):  # one language, so one answer, whoever works the masks out
+        assert rows[f"title, year, summary, {backend}: passes"] == verified
+        assert rows[f"title, year, summary, {backend}: tokens jumped over"] == plain - verified
+
+
 @pytest.mark.model
 def test_overhead_runs_the_model_with_the_cache_off_and_on(embedded: Any) -> None:
     result = experiments.find("overhead").carry_out(Bench(quick=True, model=lambda: embedded))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from workbench import scenario as scenarios
 from workbench.decoding import decode
 from workbench.experiments.bench import Bench, Findings, Plan
 from workbench.experiments.result import MEASURED, PAPER, Chart, Curve, Point, Row, told, within
 from workbench.runner import Run
+from workbench.scenario import ScenarioError
 
 SUMMARY: dict[str, Any] = {
     "type": "object",
@@ -43,6 +45,7 @@ CASES = {
     "address card": (ADDRESS, [f"Make up an address card as JSON for {one}." for one in PEOPLE], 40),
 }
 """Case -> schema, five prompts, and the least share of passes (%) that verified jumps have to save with one-space spacing."""
+BACKENDS = ("own", "llguidance", "xgrammar")
 MODES = ("off", "verified", "unverified")
 CAP = 200
 
@@ -78,6 +81,7 @@ def find(bench: Bench) -> Findings:
             for mode, points in saved.items():
                 share = _saved(arms["off"], arms[mode])
                 points += [] if share is None else [Point(where, share)]
+    rows += _backends(bench)
     assert main is not None
     rows += [
         told("published: output tokens", None, "tokens", "measured", 317, MEASURED),
@@ -92,6 +96,34 @@ def find(bench: Bench) -> Findings:
         curves=[Curve(name=mode, points=points) for mode, points in saved.items()],
     )  # fmt: skip
     return Findings(_setup(bench), rows, main, _differs(), [chart])
+
+
+def _backends(bench: Bench) -> list[Row]:
+    """The first case by every grammar backend that is here: compile and mask time, and what each lets jump."""
+    case, (schema, prompts, _) = next(iter(CASES.items()))
+    asked = prompts[: 2 if bench.quick else None]
+    rows: list[Row] = []
+    for backend in BACKENDS:
+        # Another description is another grammar: this one has been compiled and visited by none.
+        traffic = _traffic(schema | {"description": f"cold, {backend}"}, asked)
+        try:
+            scenarios.parse(traffic, {"engine.grammar": backend})
+        except ScenarioError:
+            continue  # it is not installed
+        warm_up = _traffic(schema | {"description": "warm-up"}, prompts[:1])
+        bench.run(warm_up, f"{case}, {backend}: warming up", spacing="one-space", grammar=backend)
+        run = bench.run(traffic, f"{case}: {backend}", spacing="one-space", jump="verified", grammar=backend)
+        answers = [decode(run.trace, request.id) for request in run.report.requests]
+        masks = [seconds for answer in answers for seconds in answer.masks]
+        compiled = next(a.grammar.seconds for a in answers if a.grammar is not None)
+        label = f"{case}, {backend}: {{}}"
+        rows += [
+            told(label.format("compiling"), round(1000 * compiled, 3), "ms", "measured"),
+            told(label.format(f"{len(masks)} masks, in all"), round(1000 * sum(masks), 3), "ms", "measured"),
+            told(label.format("tokens jumped over"), sum(a.count("jumped") for a in answers), "tokens", "measured"),
+            told(label.format("passes"), sum(a.passes for a in answers), "passes", "measured"),
+        ]
+    return rows
 
 
 def _traffic(schema: dict[str, Any], prompts: list[str]) -> dict[str, Any]:
@@ -153,7 +185,8 @@ def _setup(bench: Bench) -> str:
     return (
         f"{bench.model_name} in float32 under a JSON schema, {asked}, at most {CAP} tokens an answer. Every mode on a fresh engine with "
         "the same token ids, one request after the other, after a warm-up run that is not counted; passes are counted from the trace and "
-        "include the one that ends the prompt. A pair of answers whose texts differ counts nothing as saved."
+        "include the one that ends the prompt. A pair of answers whose texts differ counts nothing as saved. At the end the first case by each "
+        f"grammar backend of {', '.join(BACKENDS)} that is installed here, each on a grammar that it has not seen (its library's own set-up is in the warm-up)."
     )
 
 

@@ -83,7 +83,7 @@ class Worker:
         model = self.model
         if needs_model(run) and model.status != "ready":
             why = model.error if model.status == "failed" else f"it is still loading ({model.stage})"
-            raise ScenarioError(f"This preset needs the model: {why}. The scripted presets run without it.")
+            raise ScenarioError(f"This run needs the model: {why}. Scripted runs go without it.")
         self._check(run, beside)
         self.runs.add(run)
         with self._turn:
