@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-from engine.config import Clock
-
 
 class WallClock:
     """Seconds since the run's start, measured."""
@@ -19,8 +17,8 @@ class WallClock:
         """Seconds since the start, to the microsecond."""
         return round(time.perf_counter() - self._start, 6)
 
-    def spend(self, tokens: int) -> None:
-        """A step took what it took."""
+    def spend(self, seconds: float) -> None:
+        """What is done here takes the time it takes."""
 
     def jump(self, t: float) -> None:
         """Nothing to do until `t`: sleep, at most a tenth of a second, so that a stop is heard."""
@@ -28,21 +26,20 @@ class WallClock:
 
 
 class VirtualClock:
-    """Seconds that pass only when a step is taken: plan, then step + token x tokens forwarded."""
+    """Seconds that pass only when something is said to take them: planning, or a forward."""
 
     kind = "virtual"
 
-    def __init__(self, costs: Clock) -> None:
-        self._costs = costs
+    def __init__(self) -> None:
         self._now = 0.0
 
     def now(self) -> float:
         """Simulated seconds since the start."""
         return round(self._now, 9)
 
-    def spend(self, tokens: int) -> None:
-        """One step of `tokens` forwarded tokens."""
-        self._now += self._costs.plan + self._costs.step + self._costs.token * tokens
+    def spend(self, seconds: float) -> None:
+        """So many simulated seconds pass."""
+        self._now += seconds
 
     def jump(self, t: float) -> None:
         """Go on to `t`."""

@@ -82,7 +82,7 @@ class Engine:
         self.tokenizer = self.executor.tokenizer
         self.trace = ev.Trace() if trace is None else trace
         header_for(self.trace.header, config, self.executor)
-        self.clock = VirtualClock(config.clock) if self.executor.virtual else WallClock()
+        self.clock = VirtualClock() if self.executor.virtual else WallClock()
         self.pool = Pool(config.pages, config.page_size)
         self.cache = make_cache(config, self.trace)
         self.totals = Totals()
@@ -408,17 +408,15 @@ class Engine:
             result = self.executor.execute(plan.rows)
         except Exception as error:  # noqa: BLE001 - whatever the executor raises, its rows fail and the engine goes on
             return self._failed(plan, error)
-        self.clock.spend(sum(len(r.tokens) for r in plan.rows))
+        if self.clock.kind == "virtual":
+            plan_seconds = self.config.clock.plan
+        self.clock.spend(self.config.clock.plan + result.forward_seconds)
         self.trace.t = self.clock.now()
         self.totals.steps += 1
         fresh = self._append(plan, result)
-        if self.clock.kind == "virtual":
-            plan_seconds, forward = self.config.clock.plan, self.trace.t - planned - self.config.clock.plan
-        else:
-            forward = result.forward_seconds
         self._emit(
             ev.StepFinished, emitted=[len(f) for f in fresh], ids=[i for f in fresh for i in f],
-            plan_seconds=plan_seconds, forward_seconds=round(forward, 9), sample_seconds=result.sample_seconds,
+            plan_seconds=plan_seconds, forward_seconds=round(result.forward_seconds, 9), sample_seconds=result.sample_seconds,
         )  # fmt: skip
         results = {row.request.id: (row, new, got) for row, new, got in zip(plan.rows, fresh, result.rows, strict=True)}
         admitted = [r.id for r in self.scheduler.running if r.id in results]  # in the order of admission

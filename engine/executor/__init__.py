@@ -13,7 +13,7 @@ def make_executor(config: EngineConfig, loaded: Any = None) -> Executor:
     """The executor that the configuration names; `model` loads torch and the weights."""
     if config.executor in ("puppet", "replay"):
         # A replay is a puppet whose script is a recording.
-        return PuppetExecutor(config.pages, config.page_size, config.executor)
+        return PuppetExecutor(config.pages, config.page_size, config.executor, config.clock)
     from engine.executor.model import load_executor  # torch only where a model runs
 
     return load_executor(config, loaded)

@@ -63,7 +63,7 @@ class Sampled:
 
 @dataclass(slots=True)
 class StepResult:
-    """One entry a row, None where nothing was to be sampled; seconds as measured (0 on a virtual clock)."""
+    """One entry a row, None where nothing was to be sampled; seconds as measured, or as simulated by an executor that is `virtual`."""
 
     rows: list[Sampled | None]
     forward_seconds: float = 0.0

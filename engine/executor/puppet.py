@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from engine.config import Clock
 from engine.events import Namespace
 from engine.executor.base import Row, Sampled, StepResult, Tokenizer
 from engine.executor.words import PIECES
@@ -75,8 +76,9 @@ class PuppetExecutor:
     eos_ids: frozenset[int] = frozenset()
     tokenizer: Tokenizer | None = None
 
-    def __init__(self, pages: int, page_size: int, name: str = "puppet") -> None:
+    def __init__(self, pages: int, page_size: int, name: str = "puppet", clock: Clock | None = None) -> None:
         self.name = name
+        self.clock = clock or Clock()
         self.page_size = page_size
         slots = pages * page_size
         self._ids = np.full(slots, -1, np.int64)
@@ -96,7 +98,8 @@ class PuppetExecutor:
         for row in rows:
             self._write(row)
         read = [self._read(row) for row in rows]
-        return StepResult([self._answer(row, h) if row.sample else None for row, h in zip(rows, read, strict=True)])
+        answers = [self._answer(row, h) if row.sample else None for row, h in zip(rows, read, strict=True)]
+        return StepResult(answers, self.clock.step + self.clock.token * sum(len(row.tokens) for row in rows))
 
     def end(self, request: Request) -> None:
         """Forget the request's chain."""

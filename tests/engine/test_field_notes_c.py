@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine import events as ev
-from engine.config import ConfigError, config_from
+from engine.config import Clock, ConfigError, config_from
 from engine.executor.puppet import PuppetExecutor
 from engine.scheduler.telling import HEAD
 from tests.engine.lab import Lab, outputs_of
@@ -193,7 +193,7 @@ def test_c14_each_step_tells_what_its_planning_took(monkeypatch: pytest.MonkeyPa
         return now
 
     monkeypatch.setattr("engine.clock.time.perf_counter", tick)
-    executor = PuppetExecutor(64, 1)
+    executor = PuppetExecutor(64, 1, clock=Clock(step=0))
     executor.virtual = False
     lab = Lab(pages=64, executor=executor, policy="lpm")
     arrange = lab.engine.scheduler.policy.arrange
