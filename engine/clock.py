@@ -20,6 +20,9 @@ class WallClock:
     def spend(self, seconds: float) -> None:
         """What is done here takes the time it takes."""
 
+    def reach(self, t: float) -> None:
+        """Whatever is due then has been waited for."""
+
     def jump(self, t: float) -> None:
         """Nothing to do until `t`: sleep, at most a tenth of a second, so that a stop is heard."""
         time.sleep(min(max(t - self.now(), 0.0), 0.1))
@@ -41,6 +44,10 @@ class VirtualClock:
         """So many simulated seconds pass."""
         self._now += seconds
 
+    def reach(self, t: float) -> None:
+        """Wait until `t`, where that still lies ahead."""
+        self._now = max(self._now, t)
+
     def jump(self, t: float) -> None:
         """Go on to `t`."""
-        self._now = max(self._now, t)
+        self.reach(t)

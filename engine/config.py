@@ -24,7 +24,6 @@ HERE: dict[str, tuple[Any, ...]] = {
     "cache": ("radix", "blocks", "off"),
     "executor": ("model", "puppet", "replay"),
     "hardware": ("measured",),
-    "overlap": (False,),
     "host_pages": (0,),
     "replicas": (1,),
 }

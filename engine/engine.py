@@ -6,7 +6,6 @@ One thread owns an engine. Everything it decides is told to its trace; nothing i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,11 +19,12 @@ from engine.clock import VirtualClock, WallClock
 from engine.config import ConfigError, EngineConfig, config_from, describe
 from engine.constrained import Constrained
 from engine.executor import make_executor
-from engine.executor.base import Executor, Row, Sampled, StepResult
-from engine.executor.puppet import WrongSlot
+from engine.executor.base import Executor
+from engine.flight import Flight, Runway
 from engine.grammar.jump import Jumps
 from engine.grammar.syntax import GrammarError
 from engine.header import header_for
+from engine.outcomes import Outcomes, Progress, Taken
 from engine.pool import Pool
 from engine.request import Request, SamplingParams, Status
 from engine.scheduler.scheduler import Plan, Scheduler
@@ -39,20 +39,6 @@ CONTENTS = 2047
 
 class InvariantError(RuntimeError):
     """The tree walk found a breach; the trace's `invariant.broken` events say what."""
-
-
-@dataclass(slots=True)
-class Progress:
-    """What one step did for one request: its new ids, their text, and how it ended (`reason`), if it did.
-
-    `replaced`: so many of its earlier ids have given way, as an unverified jump spelt them anew.
-    """
-
-    request: str
-    ids: list[int]
-    text: str = ""
-    reason: str | None = None
-    replaced: int = 0
 
 
 class Engine:
@@ -86,19 +72,23 @@ class Engine:
         self.pool = Pool(config.pages, config.page_size)
         self.cache = make_cache(config, self.trace)
         self.totals = Totals()
-        self.scheduler = Scheduler(config, self.pool, self.cache, self.trace, self.totals)
+        self.scheduler = Scheduler(config, self.pool, self.cache, self.trace, self.totals, self.executor.max_positions)
         self.step_number = 1
         self._contents: dict[str, int] = {}
         self._started = False
-        self._arrivals = Arrivals()
-        self._aborts: dict[str, int] = {}
         self._ids: set[str] = set()
-        self._live: dict[str, Request] = {}
+        self._arrivals = Arrivals()
         self._answers = Answers(self.executor)
         self._checker = Checker(self.pool, self.cache) if check else None
         self._emit = self.trace.emit
         jumps = Jumps(config, self.executor, self.scheduler.holdings, self.totals, self._emit, self._answers)
         self.constrained = Constrained(config, self.executor, self.scheduler.holdings, jumps, self._emit)
+        self._outcomes = Outcomes(
+            self.executor, self.scheduler, self._arrivals, self.constrained, self._answers, self.trace, self.totals, self._breached
+        )
+        self._live, self._aborts = self._outcomes.live, self._outcomes.aborts
+        self._runway = Runway(self.executor, beside=config.overlap and not self.executor.virtual)
+        self._flight: Flight | None = None
         self._emit(ev.RunStarted, pages=config.pages, page_size=config.page_size)
         self.trace.commit()
 
@@ -224,7 +214,7 @@ class Engine:
         if self.constrained.held.pop(request, None) is None:
             self.scheduler.remove(live)
             self.scheduler.holdings.finish(live)
-        text = self._end(live, Status.ABORTED, "abort")
+        text = self._outcomes.end(live, Status.ABORTED, "abort")
         self._emit(ev.RequestAborted, request=request, was=was, text=text)
         self.trace.commit()
         return True
@@ -239,7 +229,8 @@ class Engine:
     def step(self) -> list[Progress] | None:
         """Plan and run one step; None when nothing is left to do.
 
-        On a wall clock an engine that only waits for arrivals sleeps briefly and returns [].
+        On a wall clock an engine that only waits for arrivals sleeps briefly and returns []. With `overlap` the step
+        that was planned is handed over and the one before it looked at; what is returned is that one's progress.
         """
         self._started = True
         while True:
@@ -251,6 +242,8 @@ class Engine:
                 continue  # an end, also by refusal, may have brought the next arrival
             if len(self._live) > len(self.constrained.held):
                 break
+            if self._flight is not None:
+                return self._catch_up()
             if self._live:
                 self.constrained.wait(COMPILING)
                 return []
@@ -259,19 +252,18 @@ class Engine:
             if not self._jump():
                 return []
         self.cache.unpin(self.step_number)
-        plan = self.scheduler.plan()
-        progress = self._out_of_room(plan)
+        plan = self.scheduler.plan(ahead=self._flight is not None)
+        if plan is None and self._flight is not None:
+            return self._catch_up()
+        progress = self._outcomes.out_of_room(plan.out_of_room if plan else [])
         if plan is not None:
-            progress += [self._jumped_to_the_end(request) for request in self.constrained.jumps.extend(plan)]
+            progress += [self._outcomes.jumped_to_the_end(request) for request in self.constrained.jumps.extend(plan)]
         if plan is not None and plan.rows:
             self._tell_plan(plan)
             self.trace.commit()
             progress += self._run(plan)
-        self._cap_cache()
-        self.trace.commit()
+        self._close_step()
         self.step_number += 1
-        if self._checker:
-            self._check()
         return progress
 
     def run(self) -> Iterator[list[Progress]]:
@@ -285,6 +277,9 @@ class Engine:
         if stopped:
             for request in list(self._live):
                 self.abort(request)
+        if self._flight is not None:
+            self._catch_up()
+        self._runway.close()
         self.trace.step, self.trace.t = self.step_number, self.clock.now()
         self._emit(ev.RunEnded, stopped=stopped)
         self.trace.commit()
@@ -320,10 +315,10 @@ class Engine:
             note=self._remark(request),
             regex=request.params.regex, json_schema=self.constrained.schema(request.params),
         )  # fmt: skip
-        refusal = self.scheduler.refusal(request, self.executor.max_positions)
+        refusal = self.scheduler.refusal(request)
         if refusal:
             reason, needed, available = refusal
-            self._end(request, Status.REFUSED, reason)
+            self._outcomes.end(request, Status.REFUSED, reason)
             self._emit(ev.RequestRefused, request=request.id, reason=reason, needed=needed, available=available)
         else:
             self._live[request.id] = request
@@ -348,7 +343,7 @@ class Engine:
 
     def _refuse_grammar(self, request: Request, error: GrammarError) -> None:
         request.error = str(error)
-        self._end(request, Status.REFUSED, "grammar")
+        self._outcomes.end(request, Status.REFUSED, "grammar")
         self._emit(ev.RequestRefused, request=request.id, reason="grammar", needed=1, available=0, error=str(error))
 
     def _compiled(self) -> bool:
@@ -393,179 +388,95 @@ class Engine:
             tokens=[len(r.tokens) for r in plan.rows], prefills=plan.prefills, budget=self.config.prefill_budget,
             drafted=[r.drafted for r in plan.rows] if any(r.drafted for r in plan.rows) else [],
             waiting=len(self.scheduler.waiting), free=self.pool.free, reserve=round(self.scheduler.reserve.value, 6),
+            ahead=self._flight is not None,
         )  # fmt: skip
 
     def _run(self, plan: Plan) -> list[Progress]:
-        planned = self.clock.now()
-        plan_seconds = round(planned - self.trace.t, 6)
-        self._emit(ev.StepStarted)
+        """Hand a plan to the executor and look at what came back: of this step, or with `overlap` of the one before."""
+        virtual = self.clock.kind == "virtual"
+        plan_seconds = self.config.clock.plan if virtual else round(self.clock.now() - self.trace.t, 6)
+        self.clock.spend(self.config.clock.plan)
+        before, self._flight = self._flight, None
+        progress, taken = self._land(before) if before is not None else ([], [])
+        self._launch(plan, plan_seconds, ahead=before is not None)
+        progress += self._outcomes.follow(taken)
+        # What a grammar allows next depends on the token that is coming: such a step is not planned beside.
+        if self._flight is not None and not (self.config.overlap and all(row.request.walk is None for row in plan.rows)):
+            progress += self._come_in()
+        return progress
+
+    def _launch(self, plan: Plan, plan_seconds: float, ahead: bool) -> None:
+        """Hand a plan over, with the tokens that its rows waited for; what has ended or got none stays behind."""
+        dropped = [row for row in plan.rows if row.request.done or not row.fill()]
+        if dropped:
+            plan.rows = [row for row in plan.rows if row not in dropped]
+        if not plan.rows:
+            return
+        if self.config.overlap:
+            self.trace.t = self.clock.now()  # planning lies further back than the step before's end
+        self._emit(ev.StepStarted, dropped=[row.request.id for row in dropped])
         self.totals.forward_passes += 1
-        try:
+        coming = self._runway.launch(plan, self.step_number)
+        self._flight = Flight(self.step_number, plan, plan_seconds, self.clock.now(), ahead, coming)
+        if self.config.overlap:
             for row in plan.rows:
-                fail = row.request.fail_at_step
-                if fail is not None and fail <= self.step_number:
-                    raise RuntimeError(f"{row.request.id} was told to fail at step {fail}")
-            result = self.executor.execute(plan.rows)
-        except Exception as error:  # noqa: BLE001 - whatever the executor raises, its rows fail and the engine goes on
-            return self._failed(plan, error)
-        if self.clock.kind == "virtual":
-            plan_seconds = self.config.clock.plan
-        self.clock.spend(self.config.clock.plan + result.forward_seconds)
+                row.request.flying, row.request.awaited = len(row.tokens), row.sample
+
+    def _land(self, flight: Flight) -> tuple[list[Progress], list[Taken]]:
+        """Wait for a step and take what it brings; where it failed its requests have ended, and nothing is left to follow."""
+        error = flight.coming.exception()
+        for row in flight.plan.rows:
+            row.request.flying, row.request.awaited = 0, False
+        here, self.trace.step = self.trace.step, flight.step
+        if error is not None:
+            self.trace.t = self.clock.now()
+            if not isinstance(error, Exception):
+                raise error
+            progress = self._outcomes.failed(flight.plan, error)
+            self.trace.step = here
+            return progress, []
+        result = flight.coming.result()
+        self.clock.reach(flight.launched + result.forward_seconds)
         self.trace.t = self.clock.now()
         self.totals.steps += 1
-        fresh = self._append(plan, result)
+        late = [row.request.id for row in flight.plan.rows if row.request.done]
+        taken = self._outcomes.take(flight.plan, result)
         self._emit(
-            ev.StepFinished, emitted=[len(f) for f in fresh], ids=[i for f in fresh for i in f],
-            plan_seconds=plan_seconds, forward_seconds=round(result.forward_seconds, 9), sample_seconds=result.sample_seconds,
+            ev.StepFinished, emitted=[len(t.new) for t in taken], ids=[i for t in taken for i in t.new],
+            plan_seconds=flight.plan_seconds, forward_seconds=round(result.forward_seconds, 9),
+            sample_seconds=result.sample_seconds, late=late, ahead=flight.ahead,
         )  # fmt: skip
-        results = {row.request.id: (row, new, got) for row, new, got in zip(plan.rows, fresh, result.rows, strict=True)}
-        admitted = [r.id for r in self.scheduler.running if r.id in results]  # in the order of admission
-        return [self._after(*results[name]) for name in admitted]
+        self.trace.step = here
+        return [], taken
 
-    def _append(self, plan: Plan, result: StepResult) -> list[list[int]]:
-        """Move each row on by what it forwarded and sampled; returns its new ids."""
-        fresh: list[list[int]] = []
-        for row, sampled in zip(plan.rows, result.rows, strict=True):
-            request = row.request
-            request.kv += len(row.tokens) - row.drafted
-            if request.status is Status.PREFILL and request.kv >= request.target:
-                request.status = Status.DECODE
-            new = self._answers.take(request, sampled.tokens) if sampled is not None else []
-            request.kv += max(len(new) - 1, 0)
-            self.totals.output_tokens += len(new)
-            if sampled is not None and sampled.looks:
-                self.constrained.keep(request, sampled.looks, len(new))
-                jumped, forced = self.constrained.count(row, sampled.looks, new)
-                self.totals.jumped_tokens += jumped
-                self.totals.forced_tokens += forced
-            fresh.append(new)
-        return fresh
+    def _come_in(self) -> list[Progress]:
+        """Look at the step in flight before anything else is planned."""
+        assert self._flight is not None
+        flight, self._flight = self._flight, None
+        progress, taken = self._land(flight)
+        return progress + self._outcomes.follow(taken)
 
-    def _after(self, row: Row, new: list[int], sampled: Sampled | None) -> Progress:
-        """What follows from a step for one row: first token, text, storing, its end."""
-        request = row.request
-        if sampled is not None and sampled.error is not None:
-            return self._fail(request, sampled.error)
-        if new and request.first_token is None:
-            request.first_token = self.trace.t
-            self._emit(ev.RequestFirstToken, request=request.id, ttft=round(self.trace.t - request.arrived, 9))
-        if sampled is not None and request.walk is not None:
-            self.constrained.tell(row, sampled, new)
-        elif new and sampled is not None and sampled.top is not None:
-            self._emit(
-                ev.TokenEmitted, request=request.id, position=len(request.output) - 1, token=new[0],
-                logprob=sampled.logprob, top=sampled.top,
-            )  # fmt: skip
-        progress = self._progress(request, new)
-        reason, matched = self._reason(request, new, sampled)
-        if reason is not None:
-            self._finish(request, reason, matched)
-            progress.text, progress.reason = progress.text + (request.tail or ""), reason
-        elif row.start + len(row.tokens) - row.drafted <= request.target:
-            self.scheduler.holdings.share(request)
+    def _catch_up(self) -> list[Progress]:
+        """Nothing can be planned before the step in flight is back: a step that hands over nothing."""
+        progress = self._come_in()
+        self._close_step()
+        self.step_number += 1
         return progress
 
-    def _progress(self, request: Request, new: list[int]) -> Progress:
-        """New ids and text, those of a jump before them."""
-        jumped = self.constrained.jumps.jumped.pop(request.id, None)
-        text = self._answers.fresh(request)
-        if jumped is None:
-            return Progress(request.id, new, text)
-        return Progress(request.id, jumped.ids + new, text, replaced=jumped.replaced)
-
-    def _jumped_to_the_end(self, request: Request) -> Progress:
-        """A forced run that was appended without a pass has ended its request."""
-        progress = self._progress(request, [])
-        reason, matched = self._reason(request, progress.ids, None)
-        assert reason is not None
-        self._finish(request, reason, matched)
-        progress.text, progress.reason = progress.text + (request.tail or ""), request.reason
-        return progress
-
-    def _reason(
-        self, request: Request, new: list[int], sampled: Sampled | None
-    ) -> tuple[str | None, str | int | None]:
-        """Why a request ends now, if it does, and the stop string or id that ended it."""
-        if request.status is not Status.DECODE:
-            return None, None
-        ended = self._answers.ended_by(request, new[-1] if new else None)
-        if ended is not None and ended[0] == "stop":
-            return ended
-        if self.constrained.closed(request):
-            return "stop", None  # also at the cap: the document is whole
-        if ended is not None:
-            return ended
-        if sampled is not None and sampled.last:
-            return "stop", None
-        if request.size >= self.executor.max_positions:
-            return "capacity", None
-        return None, None
-
-    def _finish(self, request: Request, reason: str, matched: str | int | None = None) -> None:
-        """End a request that ran: store what it computed, give everything back."""
-        self.scheduler.remove(request)
-        self.scheduler.holdings.finish(request)
-        text = self._end(request, Status.FINISHED, reason)
-        incomplete, needed = self.constrained.missing(request)
-        self._emit(
-            ev.RequestFinished, request=request.id, reason=reason, outputs=len(request.output), text=text, matched_stop=matched,
-            incomplete=incomplete, still_needed=needed,
-        )  # fmt: skip
-
-    def _end(self, request: Request, status: Status, reason: str) -> str | None:
-        """Bookkeeping of every end; returns the request's whole text (None without a tokenizer)."""
-        text = self._answers.finish(request)
-        request.status, request.reason, request.finished = status, reason, self.trace.t
-        setattr(self.totals, str(status), getattr(self.totals, str(status)) + 1)
-        self.cache.ended(request)
-        if request.pin and request.cached is not None:
-            prompt = request.packed(len(request.prompt))
-            self.cache.pin(prompt, request.namespace, self.step_number + request.pin, request)
-        self._live.pop(request.id, None)
-        self._aborts.pop(request.id, None)
-        self._arrivals.ended(request.id, self.trace.t)
-        self.executor.end(request)
-        return text
-
-    def _out_of_room(self, plan: Plan | None) -> list[Progress]:
-        """End those for whom no page can be had, with the text they have so far.
-
-        Not while a pin can give way: they are looked at again in the next step.
-        """
-        progress = []
-        for request in plan.out_of_room if plan else []:
-            if self.cache.give_way(request):
-                continue
-            self._finish(request, "capacity")
-            progress.append(Progress(request.id, [], request.tail, "capacity"))
-        return progress
-
-    def _failed(self, plan: Plan, error: Exception) -> list[Progress]:
-        """A forward raised: its rows end with an error, store nothing, and everything comes back."""
-        self.trace.t = self.clock.now()
-        message = f"{type(error).__name__}: {error}"
-        if self._checker and isinstance(error, WrongSlot):
-            self._checker.seen.append(Breach(message))
-        self._emit(ev.ExecutorFailed, members=[r.request.id for r in plan.rows], error=message)
-        return [self._fail(row.request, message) for row in plan.rows]
-
-    def _fail(self, request: Request, message: str) -> Progress:
-        """End one request with an error: nothing of it is stored, everything comes back."""
-        request.error = message
-        self.scheduler.remove(request)
-        self.scheduler.holdings.drop(request)
-        text = self._end(request, Status.FAILED, "error")
-        self._emit(
-            ev.RequestFinished, request=request.id, reason="error", outputs=len(request.output), text=text, error=message
-        )
-        progress = self._progress(request, [])
-        progress.text, progress.reason = progress.text + request.tail, "error"
-        return progress
+    def _close_step(self) -> None:
+        self._cap_cache()
+        self.trace.commit()
+        if self._checker:
+            self._check()
 
     def _cap_cache(self) -> None:
         cap = self.config.cache_pages
         if cap is not None and self.cache.evictable > cap:
             self.scheduler.holdings.evict(self.cache.evictable - cap)
+
+    def _breached(self, what: str) -> None:
+        if self._checker:
+            self._checker.seen.append(Breach(what))
 
     def _check(self) -> None:
         assert self._checker is not None

@@ -449,10 +449,17 @@ class StepPlanned(Event, tag="step.planned"):
     reserve: float = 0.0
     drafted: list[int] = []
     """The last drafted[i] of member i's tokens are what its grammar forces, still to be verified; empty: none are."""
+    ahead: bool = False
+    """Planned while the step before was in flight (`overlap`): a decode's token is not known yet."""
 
 
 class StepStarted(Event, tag="step.started"):
-    """The executor was called."""
+    """The executor was called. With `overlap` the step before has only just come back, and is looked at after this.
+
+    `dropped`: members of the plan that do not run after all, as the step before brought them no token or ended them.
+    """
+
+    dropped: list[str] = []
 
 
 class StepFinished(Event, tag="step.finished"):
@@ -466,6 +473,10 @@ class StepFinished(Event, tag="step.finished"):
     plan_seconds: float = 0.0
     forward_seconds: float = 0.0
     sample_seconds: float = 0.0
+    late: list[str] = []
+    """Members that had ended before this step came back (`overlap`): what it brought them is not used."""
+    ahead: bool = False
+    """It was planned while the step before was in flight: that planning took no time of its own."""
 
 
 class TokenEmitted(Event, tag="token.emitted"):

@@ -99,6 +99,9 @@ class Request:
     node: Any = None
     """The tree node at the end of its locked path; None while it holds none."""
     kv: int = 0
+    flying: int = 0
+    """Tokens of it that the step in flight forwards; `awaited`: that step will also bring its next token."""
+    awaited: bool = False
     target: int = 0
     cached: int | None = None
     computed: int | None = None
@@ -165,6 +168,23 @@ class Request:
     def size(self) -> int:
         """Tokens of prompt and output."""
         return len(self.prompt) + len(self.output)
+
+    @property
+    def reach(self) -> int:
+        """Tokens that have KV, or will have it when the step in flight is back."""
+        return self.kv + self.flying
+
+    @property
+    def prefilling(self) -> bool:
+        """Whether a next step would go on with its prefill."""
+        return self.status is Status.PREFILL and self.reach < self.target
+
+    def decoding(self, most: int) -> bool:
+        """Whether a next step would decode it: not while the token in flight is its last, among `most` positions."""
+        if self.status is not Status.DECODE and not (self.status is Status.PREFILL and self.reach >= self.target):
+            return False
+        produced = len(self.output) + self.awaited
+        return not self.flying or (produced < self.params.max_new_tokens and self.size + self.awaited < most)
 
     @property
     def done(self) -> bool:

@@ -167,6 +167,7 @@ class _Tape:
         self._all: list[Any] = [e for e in trace.events if isinstance(e, ev.GrammarCompiled)]
         self._arrived = 0.0
         self._kind = ""
+        self._planned: list[str] = []
         self._members: list[str] = []
         self._parted = 0
         """Where in the answer the last draft was refused."""
@@ -176,7 +177,9 @@ class _Tape:
     def take(self, event: ev.Event) -> None:
         """One more event."""
         if isinstance(event, ev.StepPlanned):
-            self._members = event.members
+            self._planned = event.members
+        elif isinstance(event, ev.StepStarted):
+            self._members = [name for name in self._planned if name not in event.dropped]
         elif isinstance(event, ev.StepFinished):
             self._passed(event)
         elif isinstance(event, ev.ExecutorFailed):

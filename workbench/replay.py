@@ -129,7 +129,10 @@ class State:
     """Nodes that left the tree: id -> (seq, the node as it was)."""
     owners: list[ev.Owner] = field(default_factory=list)
     totals: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TOTALS, 0))
+    planned: ev.StepPlanned | None = None
+    """The step that was planned last."""
     members: list[str] = field(default_factory=list)
+    """Of the step that was handed to the executor last."""
     member_tokens: list[int] = field(default_factory=list)
     member_drafted: list[int] = field(default_factory=list)
 
@@ -452,11 +455,17 @@ def _page_freed(s: State, e: ev.PageFreed) -> None:
 
 
 def _step_planned(s: State, e: ev.StepPlanned) -> None:
-    s.members, s.member_tokens = e.members, e.tokens
-    s.member_drafted = e.drafted or [0] * len(e.members)
+    s.planned = e
 
 
 def _step_started(s: State, e: ev.StepStarted) -> None:
+    plan = s.planned
+    if plan is None:
+        raise ValueError("no step is planned")
+    runs = [i for i, request in enumerate(plan.members) if request not in e.dropped]
+    s.members = [plan.members[i] for i in runs]
+    s.member_tokens = [plan.tokens[i] for i in runs]
+    s.member_drafted = [plan.drafted[i] if plan.drafted else 0 for i in runs]
     s.totals["forward_passes"] += 1
 
 
@@ -464,6 +473,8 @@ def _step_finished(s: State, e: ev.StepFinished) -> None:
     at = 0
     for i, (request, emitted) in enumerate(zip(s.members, e.emitted, strict=True)):
         r = s.requests[request]
+        if r.status not in LIVE:
+            continue
         r.kv += s.member_tokens[i] - s.member_drafted[i]
         if r.status == "prefill" and r.kv >= r.target:
             r.status = "decode"

@@ -14,6 +14,9 @@ from engine.grammar.settle import Look
 from engine.grammar.vocabulary import Vocabulary
 from engine.request import Request
 
+AWAITED = -1
+"""Stands for the token that the step in flight will bring."""
+
 
 @dataclass(slots=True)
 class Row:
@@ -31,6 +34,15 @@ class Row:
     pages: list[int]
     sample: bool
     drafted: int = 0
+
+    def fill(self) -> bool:
+        """Put in the token that was not there when the row was planned; False where none has come."""
+        if self.tokens[0] != AWAITED:
+            return True
+        if self.start >= self.request.size:
+            return False
+        self.tokens = [self.request.tokens_at(self.start)]
+        return True
 
     @property
     def draft(self) -> list[int]:

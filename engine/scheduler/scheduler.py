@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from engine import events as ev
 from engine.cache.base import PrefixCache
 from engine.config import EngineConfig
-from engine.executor.base import Row
+from engine.executor.base import AWAITED, Row
 from engine.pool import Pool
 from engine.request import Request, Status
 from engine.scheduler.admission import Admission, Step, cut
@@ -21,6 +21,10 @@ from engine.scheduler.queue import Queue
 from engine.scheduler.reserve import Reserve
 from engine.scheduler.telling import Telling
 from engine.totals import Totals
+
+
+class _NotAheadError(Exception):
+    """A running request would have to give way, and what the step in flight brings it is not known yet."""
 
 
 @dataclass(slots=True)
@@ -42,7 +46,7 @@ class Plan:
 class Scheduler:
     """Owns the queue and the running set, and plans one step at a time."""
 
-    def __init__(self, config: EngineConfig, pool: Pool, cache: PrefixCache, trace: ev.Trace, totals: Totals) -> None:
+    def __init__(self, config: EngineConfig, pool: Pool, cache: PrefixCache, trace: ev.Trace, totals: Totals, max_positions: int) -> None:
         self.config = config
         self.pool = pool
         self.cache = cache
@@ -53,6 +57,7 @@ class Scheduler:
         self.waiting = Queue()
         self.running: list[Request] = []
         self.overtaking = Overtaking()
+        self.max_positions = max_positions
         self.telling = Telling(config.policy, trace)
         self.policy = make_policy(config, self.waiting, cache, trace.header.seed)
         self.admission = Admission(
@@ -62,11 +67,11 @@ class Scheduler:
 
     # --- coming and going ----------------------------------------------------------------------
 
-    def refusal(self, request: Request, max_positions: int) -> tuple[str, int, int] | None:
+    def refusal(self, request: Request) -> tuple[str, int, int] | None:
         """Why a request can never run: (unit, needed, available), or None."""
         size = len(request.prompt) + 1
-        if size > max_positions:
-            return "positions", size, max_positions
+        if size > self.max_positions:
+            return "positions", size, self.max_positions
         needed = self.pool.pages_for(size)
         return ("pages", needed, self.pool.pages) if needed > self.pool.pages else None
 
@@ -81,20 +86,30 @@ class Scheduler:
 
     # --- one step ------------------------------------------------------------------------------
 
-    def plan(self) -> Plan | None:
-        """The next step, or None when nothing can run."""
+    def plan(self, ahead: bool = False) -> Plan | None:
+        """The next step, or None when nothing can run.
+
+        `ahead`: the step before is still in flight. Then whoever would have to be retracted or displaced waits until
+        it is back: None.
+        """
         if not self.running:
             self.reserve.idle()
-        self._preempt()
+        try:
+            return self._plan(ahead)
+        except _NotAheadError:
+            return None
+
+    def _plan(self, ahead: bool) -> Plan | None:
+        self._preempt(ahead)
         out: list[Request] = []
         decodes: list[Row] = []
         if self.config.mixed:
-            decodes, retracted = self._decode_rows(out)
+            decodes, retracted = self._decode_rows(out, ahead)
             rows = self._prefill_rows(out, len(decodes), admit=not retracted)
         else:
             rows = self._prefill_rows(out, 0, admit=True)
             if not rows:
-                decodes, _ = self._decode_rows(out)
+                decodes, _ = self._decode_rows(out, ahead)
         prefills = len(rows)
         rows += decodes
         if not rows and not out:
@@ -105,8 +120,8 @@ class Scheduler:
         """Prompts that go on, then prompts that are admitted, within chunk and budget."""
         chunk = None if self.config.chunk is None else self.config.chunk - decodes
         rows: list[Row] = []
-        for request in [r for r in self.running if r.status is Status.PREFILL]:
-            count = cut(request.kv, request.target, chunk, self.config.page_size, first=not rows)
+        for request in [r for r in self.running if r.prefilling]:
+            count = cut(request.reach, request.target, chunk, self.config.page_size, first=not rows)
             if not count:
                 return rows
             rows.append(self._prefill(request, count))
@@ -119,7 +134,7 @@ class Scheduler:
 
     def _prefill(self, request: Request, count: int) -> Row:
         """A row of prefill; counts its first-time prompt tokens as computed."""
-        start, stop = request.kv, request.kv + count
+        start, stop = request.reach, request.reach + count
         fresh = min(stop, len(request.prompt)) - max(start, request.reached)
         if fresh > 0:
             self.overtaking.computed(request.index, fresh)
@@ -128,7 +143,7 @@ class Scheduler:
 
     # --- decoding ------------------------------------------------------------------------------
 
-    def _decode_rows(self, out: list[Request]) -> tuple[list[Row], bool]:
+    def _decode_rows(self, out: list[Request], ahead: bool) -> tuple[list[Row], bool]:
         """Rows of one token each, every one with a slot, and whether anybody was retracted for it.
 
         One that runs alone and still finds no slot joins `out`.
@@ -136,10 +151,12 @@ class Scheduler:
         size = self.config.page_size
         retracted = False
         while True:
-            decoding = [r for r in self.running if r.status is Status.DECODE and r not in out]
-            short = [r for r in decoding if r.kv >= len(r.pages) * size]
+            decoding = [r for r in self.running if r.decoding(self.max_positions) and r not in out]
+            short = [r for r in decoding if r.reach >= len(r.pages) * size]
             if len(short) <= self.holdings.obtainable:
                 break
+            if ahead:
+                raise _NotAheadError
             victim = self._victim(out)
             if victim is None:
                 out += short
@@ -149,7 +166,7 @@ class Scheduler:
         self.holdings.take([(r, 1) for r in short])
         if decoding and not retracted:
             self.reserve.decoded()
-        return [Row(r, [r.tokens_at(r.kv)], r.kv, r.pages, True) for r in decoding], retracted
+        return [Row(r, [AWAITED if r.awaited else r.tokens_at(r.reach)], r.reach, r.pages, True) for r in decoding], retracted
 
     def _victim(self, out: list[Request]) -> Request | None:
         """Whom to retract, by the policy's key; never the last one running.
@@ -162,9 +179,11 @@ class Scheduler:
         spare = [r for r in running if r.retractions < self.config.retract_max] or running
         return min(spare, key=VICTIMS[self.config.retract_victim])
 
-    def _preempt(self) -> None:
+    def _preempt(self, ahead: bool) -> None:
         """Take the place of running requests for the most important one that waits (`policy: priority`)."""
         head, victims = self.admission.displaced()
+        if victims and ahead:
+            raise _NotAheadError
         for victim in victims:
             self._retract(victim, by=head)
 

@@ -19,7 +19,7 @@ from tests.engine.traffic import OTHER_CLOCK, Case, Played, cases, play
 PAGE_SIZES = [1, 2, 4, 16]
 CHECKS: dict[str, Callable[[Case], None]] = {}
 RUNS, SLOW_RUNS = 25, 100
-"""Examples for each page size and property; with six properties and four sizes 600, slow 2,400."""
+"""Examples for each page size and property; with seven properties and four sizes 700, slow 2,800."""
 
 
 def prop(check: Callable[[Case], None]) -> Callable[[Case], None]:
@@ -70,6 +70,14 @@ def a_verified_jump_changes_no_output_and_takes_no_more_passes(case: Case) -> No
     same_answers(jumped, plain)
     if len(case.requests) == 1:
         assert jumped.engine.totals.forward_passes <= plain.engine.totals.forward_passes
+
+
+@prop
+def planning_ahead_changes_no_output_and_adds_at_most_one_pass_a_request(case: Case) -> None:
+    ahead, serial = play(case, overlap=True), play(case, overlap=False)
+    same_answers(ahead, serial)
+    late = [name for e in of(ahead, ev.StepFinished) for name in e.late]
+    assert len(late) == len(set(late))
 
 
 def same_answers(one: Played, other: Played) -> None:
@@ -138,6 +146,11 @@ def test_the_traffic_reaches_every_kind_of_trouble() -> None:
                 seen.add(event.limit)
             elif isinstance(event, ev.StepPlanned):
                 seen.add(event.mode)
+                seen.update(["ahead"] if event.ahead else [])
+            elif isinstance(event, ev.StepStarted):
+                seen.update(["dropped"] if event.dropped else [])
+            elif isinstance(event, ev.StepFinished):
+                seen.update(["late"] if event.late else [])
             elif isinstance(event, ev.RequestRetracted):
                 retracted_twice += event.times > 1
 
@@ -147,5 +160,6 @@ def test_the_traffic_reaches_every_kind_of_trouble() -> None:
         "node.split", "node.grown", "node.trimmed", "node.evicted", "node.pinned", "queue.ordered",
         "grammar.compiled", "grammar.masked", "grammar.jumped", "grammar.verified", "grammar.rolled_back", "token.emitted",
         "stop", "length", "capacity", "error", "pages", "budget", "chunk", "running cap", "prefill", "decode", "mixed",
+        "ahead", "late", "dropped",
     }  # fmt: skip
     assert retracted_twice > 20

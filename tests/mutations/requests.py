@@ -57,15 +57,15 @@ def stores_the_last_sampled_token() -> None:
 
 @mutation
 def loses_the_token_that_a_resumed_prefill_sampled() -> None:
-    from engine.engine import Engine
+    from engine.outcomes import Outcomes
 
-    def after(right: Any, self: Any, row: Any, *rest: Any) -> Any:
-        progress = right(self, row, *rest)
+    def after(right: Any, self: Any, taken: Any) -> Any:
+        progress, row = right(self, taken), taken.row
         if row.request.retractions and row.start < row.request.target:
             progress.ids = []
         return progress
 
-    wrap(Engine, "_after", after)
+    wrap(Outcomes, "_after", after)
 
 
 @mutation

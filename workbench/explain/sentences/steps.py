@@ -41,21 +41,29 @@ def _freed(e: ev.PageFreed, s: State, texts: Texts) -> str:
 
 
 def _planned(e: ev.StepPlanned, s: State, texts: Texts) -> str:
+    ahead = f" It is planned while the step before is in flight: {'its decodes wait' if e.prefills < len(e.members) else 'it waits'} for what that one brings." if e.ahead else ""
     waiting = f", {count(e.waiting, 'request')} {'waits' if e.waiting == 1 else 'wait'}" if e.waiting else ""
     return (
         f"Step {number(e.step)} is {e.mode}: {count(sum(e.tokens), 'token')} of {listed(e.members)}; "
-        f"{count(e.free, 'page')} free{waiting}."
+        f"{count(e.free, 'page')} free{waiting}.{ahead}"
     )
 
 
 def _started(e: ev.StepStarted, s: State, texts: Texts) -> str:
-    return f"The forward pass of step {number(e.step)} begins: {count(sum(s.member_tokens), 'token')} of {listed(s.members)}."
+    dropped = f" {listed(e.dropped)} {'stays' if len(e.dropped) == 1 else 'stay'} behind: the step before has brought no token to go on from." if e.dropped else ""
+    return f"The forward pass of step {number(e.step)} begins: {count(sum(s.member_tokens), 'token')} of {listed(s.members)}.{dropped}"
 
 
 def _finished(e: ev.StepFinished, s: State, texts: Texts) -> str:
     new = "no new token" if not e.ids else f"{count(len(e.ids), 'new token')} ({listed(token(i, texts) for i in e.ids)})"
-    planning = f", {seconds(e.plan_seconds)} of it planning" if e.plan_seconds else ""
-    return f"Step {number(e.step)} is done after {seconds(e.plan_seconds + e.forward_seconds + e.sample_seconds)}{planning}: {new}."
+    late = f" {listed(e.late)} had ended one step before: the pass was one too many, its token is not used." if e.late else ""
+    took = e.forward_seconds + e.sample_seconds
+    if e.ahead:
+        planning = f", planned in {seconds(e.plan_seconds)} beside the step before it" if e.plan_seconds else ""
+    else:
+        took += e.plan_seconds
+        planning = f", {seconds(e.plan_seconds)} of it planning" if e.plan_seconds else ""
+    return f"Step {number(e.step)} is done after {seconds(took)}{planning}: {new}.{late}"
 
 
 def _emitted(e: ev.TokenEmitted, s: State, texts: Texts) -> str:

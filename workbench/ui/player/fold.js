@@ -271,12 +271,16 @@
     },
 
     "step.planned"(s, e, row) {
-      s.members = e.members.at(row);
-      s.memberTokens = e.tokens.at(row);
-      s.memberDrafted = e.drafted.at(row);
+      s.planned = { members: e.members.at(row), tokens: e.tokens.at(row), drafted: e.drafted.at(row) };
     },
 
-    "step.started"(s) {
+    "step.started"(s, e, row) {
+      const { members, tokens, drafted } = s.planned;
+      const dropped = new Set(e.dropped.at(row));
+      const runs = Array.from(members.keys()).filter((m) => !dropped.has(members[m]));
+      s.members = runs.map((m) => members[m]);
+      s.memberTokens = runs.map((m) => tokens[m]);
+      s.memberDrafted = runs.map((m) => drafted[m] || 0);
       s.count("forward_passes", 1);
     },
 
@@ -284,7 +288,8 @@
       const emitted = e.emitted.at(row);
       for (let m = 0; m < emitted.length; m++) {
         const number = s.trace.requestOf.get(s.members[m]);
-        s.addRequest(number, R.KV, s.memberTokens[m] - (s.memberDrafted[m] || 0));
+        if (s.requestField(number, R.STATUS) > DECODE) continue;
+        s.addRequest(number, R.KV, s.memberTokens[m] - s.memberDrafted[m]);
         s.addRequest(number, R.OUTPUT, emitted[m]);
         if (s.requestField(number, R.STATUS) === PREFILL && s.requestField(number, R.KV) >= s.requestField(number, R.TARGET))
           s.setRequest(number, R.STATUS, DECODE);

@@ -99,8 +99,8 @@
       segments.planned = segments.trace.step.a[seq];
       const e = segments.trace.tables[segments.trace.kind.a[seq]];
       const prefills = e.prefills.a[segments.trace.row.a[seq]];
-      const joined = new Set(Array.from(state.members, (name) => segments.trace.requestOf.get(name)));
-      const by = prefills ? Array.from(state.members.subarray(0, prefills), (name) => segments.trace.names.list[name]) : [];
+      const joined = new Set(Array.from(state.planned.members, (name) => segments.trace.requestOf.get(name)));
+      const by = prefills ? Array.from(state.planned.members.subarray(0, prefills), (name) => segments.trace.names.list[name]) : [];
       for (const number of segments.decoding)
         if (joined.has(number)) segments.lanes[number].idle = false;
         else if (prefills) segments.stall(number, seq, by);

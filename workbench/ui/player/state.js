@@ -62,6 +62,8 @@
       this.requestCount = 0;
       this.queue = [];
       this.totals = new Float64Array(RP.TOTALS.length);
+      /** The step that was planned last: members, tokens, drafted. The other three are of the one handed over last. */
+      this.planned = null;
       this.members = [];
       this.memberTokens = [];
       this.memberDrafted = [];

@@ -50,6 +50,7 @@
       /** Per request, in order of arrival: its name, its prompt's place, all ids it ever emits. */
       this.requests = [];
       this.requestOf = new Map();
+      this.planned = [];
       this.members = [];
       this.namespaces = [null];
     }
@@ -173,7 +174,11 @@
       trace.requests.push({ name: trace.names.list[name], row, output: new RP.Growing(Int32Array), edits: [] });
     },
     "step.planned"(trace, table, row) {
-      trace.members = table.members.at(row);
+      trace.planned = table.members.at(row);
+    },
+    "step.started"(trace, table, row) {
+      const dropped = new Set(table.dropped.at(row));
+      trace.members = Array.from(trace.planned).filter((name) => !dropped.has(name));
     },
     "step.finished"(trace, table, row) {
       const emitted = table.emitted.at(row);

@@ -116,8 +116,9 @@
     "step.started": () => ["The forward pass", " begins."],
     "step.finished": (e) => [
       "The step",
-      ` is done in ${RP.seconds(e.plan_seconds + e.forward_seconds + e.sample_seconds)}` +
-        `${e.plan_seconds ? `, ${RP.seconds(e.plan_seconds)} of it planning` : ""}: ${count(e.ids.length, "new token")}.`,
+      ` is done in ${RP.seconds((e.ahead ? 0 : e.plan_seconds) + e.forward_seconds + e.sample_seconds)}` +
+        `${e.plan_seconds ? `, ${RP.seconds(e.plan_seconds)} ${e.ahead ? "planning beside the step before" : "of it planning"}` : ""}` +
+        `: ${count(e.ids.length, "new token")}.${e.late.length ? ` One pass too many for ${listed(e.late)}.` : ""}`,
     ],
     "token.emitted": (e) => [e.request, `: answer token ${RP.number(e.position + 1)} was ${e.source}.`],
     "grammar.compiled": (e) => [e.request, `: grammar ready, ${count(e.states, "state")} in ${RP.seconds(e.seconds)}.`],
