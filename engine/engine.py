@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pydantic import ValidationError
-
 from engine import events as ev
 from engine.answers import Answers
 from engine.arrivals import Arrivals
-from engine.asking import SubmitError, check_content, check_facts, check_ids, check_says, check_times, namespace_of
+from engine.asking import SubmitError
 from engine.cache import make_cache
 from engine.clock import VirtualClock, WallClock
-from engine.config import ConfigError, EngineConfig, config_from, describe
+from engine.config import ConfigError, EngineConfig, config_from
 from engine.constrained import Constrained
+from engine.desk import Desk, When
 from engine.executor import make_executor
 from engine.executor.base import Executor
 from engine.flight import Flight, Runway
@@ -26,15 +25,13 @@ from engine.grammar.syntax import GrammarError
 from engine.header import header_for
 from engine.outcomes import Outcomes, Progress, Taken
 from engine.pool import Pool
-from engine.request import Request, SamplingParams, Status
+from engine.request import Request, Status
 from engine.scheduler.scheduler import Plan, Scheduler
 from engine.snapshot import Breach, Checker, snapshot
 from engine.totals import Totals
 
 COMPILING = 0.005
 """Seconds for which an engine that only waits for grammars sleeps."""
-CONTENTS = 2047
-"""Different contents that one engine can tell apart."""
 
 
 class InvariantError(RuntimeError):
@@ -45,7 +42,7 @@ class Engine:
     """A complete serving engine around one executor.
 
     `Engine(pages=4096)` serves the embedded model; `Engine(config=..., executor=...)` takes both as they
-    are; `loaded` is a model loaded before, to be served by a fresh engine. `check` walks tree and pool after every step and raises InvariantError at the first breach.
+    are; `loaded` is a model loaded before, to be served by a fresh engine; replicas share a `desk`. `check` walks tree and pool after every step and raises InvariantError at the first breach.
     """
 
     def __init__(
@@ -57,6 +54,7 @@ class Engine:
         loaded: Any = None,
         trace: ev.Trace | None = None,
         check: bool = False,
+        desk: Desk | None = None,
         **knobs: Any,
     ) -> None:
         if config is not None and knobs:
@@ -74,9 +72,8 @@ class Engine:
         self.totals = Totals()
         self.scheduler = Scheduler(config, self.pool, self.cache, self.trace, self.totals, self.executor.max_positions)
         self.step_number = 1
-        self._contents: dict[str, int] = {}
+        self.desk = Desk(self.executor) if desk is None else desk
         self._started = False
-        self._ids: set[str] = set()
         self._arrivals = Arrivals()
         self._answers = Answers(self.executor)
         self._checker = Checker(self.pool, self.cache) if check else None
@@ -88,83 +85,47 @@ class Engine:
         )
         self._live, self._aborts = self._outcomes.live, self._outcomes.aborts
         self._runway = Runway(self.executor, beside=config.overlap and not self.executor.virtual)
-        self._flight: Flight | None = None
+        self.flight: Flight | None = None
         self._emit(ev.RunStarted, pages=config.pages, page_size=config.page_size)
         self.trace.commit()
 
     # --- asking --------------------------------------------------------------------------------
 
-    def submit(
-        self,
-        prompt: str | Sequence[int] | None = None,
-        *,
-        messages: Sequence[dict[str, str]] | None = None,
-        id: str | None = None,
-        at: float | None = None,
-        at_step: int | None = None,
-        after: str | None = None,
-        think: float = 0.0,
-        abort_at_step: int | None = None,
-        fail_at_step: int | None = None,
-        namespace: ev.Namespace | None = None,
-        content_at: int = 0,
-        priority: int = 0,
-        store: bool = True,
-        pin: int = 0,
-        label: str | None = None,
-        says: list[Any] | None = None,
-        **params: Any,
-    ) -> str:
+    def submit(self, prompt: str | Sequence[int] | None = None, **asked: Any) -> str:
         """Ask for a continuation of a text, of token ids or of chat messages; returns the request's id.
 
-        Without `at` (seconds), `at_step` or `after` (another request's id) it arrives now. The content of its
-        namespace stands for all of it, or for the tokens from `content_at` on: a picture after a text. `params`
-        are SamplingParams fields. Raises SubmitError naming the field that is wrong.
+        Without `at` (seconds), `at_step` or `after` (another request's id) it arrives now. What may be asked is what
+        `Desk.make` takes. Raises SubmitError naming the field that is wrong.
         """
-        name = id if id is not None else self._fresh_id()
-        if not isinstance(name, str) or not name or name in self._ids:
-            raise SubmitError(f"id: must be a new, non-empty string; got {name!r}")
-        try:
-            sampling = SamplingParams.model_validate(params)
-        except ValidationError as error:
-            raise SubmitError(describe(error)) from None
-        check_times(at, at_step, after, think, abort_at_step, fail_at_step)
-        if after is not None and after not in self._ids:
-            raise SubmitError(f"after: {after!r} is no request of this run")
-        namespace = namespace_of(namespace)
-        check_facts(priority, store, label, pin)
-        check_says(says, self.executor.vocab_size)
-        ids = self._prompt_ids(prompt, messages)
-        check_content(content_at, namespace, len(ids))
-        content, number = None, 0
-        if namespace is not None and content_at:
-            content = namespace[2]
-            namespace = namespace_of((*namespace[:2], None))
-            number = self._content_number(str(content))
-        request = Request(
-            id=name, prompt=ids, params=sampling, arrived=0.0, index=0, namespace=namespace, priority=priority,
-            content=content, content_at=content_at, content_number=number, store=store, pin=pin, label=label, says=says, fail_at_step=fail_at_step,
-        )  # fmt: skip
-        if sampling.stop and self.tokenizer is None:
-            raise SubmitError("stop: needs a tokenizer, and this executor has none")
-        self.constrained.check(sampling)
-        self._foresee(request)
-        self._ids.add(name)
-        if abort_at_step is not None:
-            self._aborts[name] = abort_at_step
-        if after is not None and after not in self._live and not self._arrivals.expects(after):
-            at, after = self.clock.now() + think, None  # it has ended already
-        if at is None and at_step is None and after is None:
+        request, when = self.make(prompt, **asked)
+        if when.abort_at_step is not None:
+            self._aborts[request.id] = when.abort_at_step
+        if when.after is not None and when.after not in self._live and not self._arrivals.expects(when.after):
+            when = When(at=self.clock.now() + when.think)  # it has ended already
+        if when.now:
             self._arrive(request, self.clock.now())
         else:
-            self._arrivals.add(request, at, at_step, after, think)
-        return name
+            self._arrivals.add(request, when.at, when.at_step, when.after, when.think)
+        return request.id
 
-    def _content_number(self, content: str) -> int:
-        number = self._contents.setdefault(content, len(self._contents) + 1)
-        if number > CONTENTS:
-            raise SubmitError(f"content: more than {CONTENTS} different contents in one run")
-        return number
+    def make(self, prompt: str | Sequence[int] | None = None, **asked: Any) -> tuple[Request, When]:
+        """A request that has not arrived, and when it does; its id is taken. Raises SubmitError."""
+        request, when = self.desk.make(prompt, **asked)
+        self.constrained.check(request.params)
+        self._foresee(request)
+        self.desk.ids.add(request.id)
+        return request, when
+
+    def expect(self, request: Request, at: float, abort_at_step: int | None = None) -> None:
+        """A request that is made arrives at `at` seconds."""
+        if abort_at_step is not None:
+            self._aborts[request.id] = abort_at_step
+        self._arrivals.add(request, at, None, None, 0.0)
+
+    @property
+    def outstanding(self) -> int:
+        """Requests that it was given and that have not ended."""
+        return len(self._live) + len(self._arrivals)
 
     def _foresee(self, request: Request) -> None:
         """Let an eviction policy that looks ahead know of a request that is to come."""
@@ -176,27 +137,6 @@ class Engine:
                 "submit every request first, or choose another eviction"
             )
         self.cache.expect(request, request.packed_but_last(), request.namespace)
-
-    def _fresh_id(self) -> str:
-        number = len(self._ids) + 1
-        while f"R{number}" in self._ids:
-            number += 1
-        return f"R{number}"
-
-    def _prompt_ids(
-        self, prompt: str | Sequence[int] | None, messages: Sequence[dict[str, str]] | None
-    ) -> list[int]:
-        if (prompt is None) == (messages is None):
-            raise SubmitError("prompt: give either prompt (a text or token ids) or messages")
-        if prompt is None or isinstance(prompt, str):
-            if self.tokenizer is None:
-                raise SubmitError("prompt: this executor has no tokenizer; give token ids")
-            try:
-                ids = self.tokenizer.chat(messages or []) if prompt is None else self.tokenizer.encode(prompt)
-            except ValueError as error:
-                raise SubmitError(f"{'messages' if prompt is None else 'prompt'}: {error}") from None
-            return check_ids(ids, self.executor.vocab_size)
-        return check_ids(prompt, self.executor.vocab_size)
 
     def abort(self, request: str) -> bool:
         """Take a request back, in whatever state it is. False (and no harm) when there is none such."""
@@ -232,6 +172,13 @@ class Engine:
         On a wall clock an engine that only waits for arrivals sleeps briefly and returns []. With `overlap` the step
         that was planned is handed over and the one before it looked at; what is returned is that one's progress.
         """
+        progress = self.begin()
+        if progress is None or self.config.overlap or self.flight is None:
+            return progress
+        return progress + self.land()
+
+    def begin(self) -> list[Progress] | None:
+        """The first half of a step: what has come is let in, the step is planned and handed to the executor (`flight`)."""
         self._started = True
         while True:
             self.trace.step, self.trace.t = self.step_number, self.clock.now()
@@ -242,8 +189,8 @@ class Engine:
                 continue  # an end, also by refusal, may have brought the next arrival
             if len(self._live) > len(self.constrained.held):
                 break
-            if self._flight is not None:
-                return self._catch_up()
+            if self.flight is not None:
+                return self.land()
             if self._live:
                 self.constrained.wait(COMPILING)
                 return []
@@ -252,9 +199,9 @@ class Engine:
             if not self._jump():
                 return []
         self.cache.unpin(self.step_number)
-        plan = self.scheduler.plan(ahead=self._flight is not None)
-        if plan is None and self._flight is not None:
-            return self._catch_up()
+        plan = self.scheduler.plan(ahead=self.flight is not None)
+        if plan is None and self.flight is not None:
+            return self.land()
         progress = self._outcomes.out_of_room(plan.out_of_room if plan else [])
         if plan is not None:
             progress += [self._outcomes.jumped_to_the_end(request) for request in self.constrained.jumps.extend(plan)]
@@ -262,8 +209,14 @@ class Engine:
             self._tell_plan(plan)
             self.trace.commit()
             progress += self._run(plan)
+        if self.config.overlap or self.flight is None:
+            self._close_step()
+        return progress
+
+    def land(self) -> list[Progress]:
+        """The second half: wait for the step in flight and look at what it brings. With `overlap` nothing else is handed over."""
+        progress = self._come_in()
         self._close_step()
-        self.step_number += 1
         return progress
 
     def run(self) -> Iterator[list[Progress]]:
@@ -277,8 +230,8 @@ class Engine:
         if stopped:
             for request in list(self._live):
                 self.abort(request)
-        if self._flight is not None:
-            self._catch_up()
+        if self.flight is not None:
+            self.land()
         self._runway.close()
         self.trace.step, self.trace.t = self.step_number, self.clock.now()
         self._emit(ev.RunEnded, stopped=stopped)
@@ -388,21 +341,20 @@ class Engine:
             tokens=[len(r.tokens) for r in plan.rows], prefills=plan.prefills, budget=self.config.prefill_budget,
             drafted=[r.drafted for r in plan.rows] if any(r.drafted for r in plan.rows) else [],
             waiting=len(self.scheduler.waiting), free=self.pool.free, reserve=round(self.scheduler.reserve.value, 6),
-            ahead=self._flight is not None,
+            ahead=self.flight is not None,
         )  # fmt: skip
 
     def _run(self, plan: Plan) -> list[Progress]:
-        """Hand a plan to the executor and look at what came back: of this step, or with `overlap` of the one before."""
+        """Hand a plan to the executor and look at what came back from the step before it (`overlap`)."""
         virtual = self.clock.kind == "virtual"
         plan_seconds = self.config.clock.plan if virtual else round(self.clock.now() - self.trace.t, 6)
         self.clock.spend(self.config.clock.plan)
-        before, self._flight = self._flight, None
+        before, self.flight = self.flight, None
         progress, taken = self._land(before) if before is not None else ([], [])
         self._launch(plan, plan_seconds, ahead=before is not None)
         progress += self._outcomes.follow(taken)
-        # What a grammar allows next depends on the token that is coming: such a step is not planned beside.
-        if self._flight is not None and not (self.config.overlap and all(row.request.walk is None for row in plan.rows)):
-            progress += self._come_in()
+        if self.config.overlap and self.flight is not None and any(row.request.walk is not None for row in plan.rows):
+            progress += self._come_in()  # what its grammar allows next depends on the token that is coming
         return progress
 
     def _launch(self, plan: Plan, plan_seconds: float, ahead: bool) -> None:
@@ -417,7 +369,7 @@ class Engine:
         self._emit(ev.StepStarted, dropped=[row.request.id for row in dropped])
         self.totals.forward_passes += 1
         coming = self._runway.launch(plan, self.step_number)
-        self._flight = Flight(self.step_number, plan, plan_seconds, self.clock.now(), ahead, coming)
+        self.flight = Flight(self.step_number, plan, plan_seconds, self.clock.now(), ahead, coming)
         if self.config.overlap:
             for row in plan.rows:
                 row.request.flying, row.request.awaited = len(row.tokens), row.sample
@@ -451,21 +403,15 @@ class Engine:
 
     def _come_in(self) -> list[Progress]:
         """Look at the step in flight before anything else is planned."""
-        assert self._flight is not None
-        flight, self._flight = self._flight, None
+        assert self.flight is not None
+        flight, self.flight = self.flight, None
         progress, taken = self._land(flight)
         return progress + self._outcomes.follow(taken)
-
-    def _catch_up(self) -> list[Progress]:
-        """Nothing can be planned before the step in flight is back: a step that hands over nothing."""
-        progress = self._come_in()
-        self._close_step()
-        self.step_number += 1
-        return progress
 
     def _close_step(self) -> None:
         self._cap_cache()
         self.trace.commit()
+        self.step_number += 1
         if self._checker:
             self._check()
 
