@@ -25,7 +25,6 @@ HERE: dict[str, tuple[Any, ...]] = {
     "executor": ("model", "puppet", "replay"),
     "hardware": ("measured",),
     "host_pages": (0,),
-    "replicas": (1,),
 }
 """What this version can do; the other values of the contract are refused by name until they are built."""
 
@@ -137,6 +136,14 @@ class EngineConfig(Asked):
             raise ValueError(
                 f"eviction: belady (farthest next use) goes by the order of the requests, so it needs policy: fcfs; got {self.policy}"
             )
+        if self.replicas > 1:
+            for field, allowed, why in (
+                ("executor", ("cost", "puppet"), "replicas share a virtual clock"),
+                ("overlap", (False,), "replicas plan serially"),
+                ("eviction", tuple(e for e in EVICTIONS if e != "belady"), "the traffic of one replica is not known at the start"),
+            ):
+                if getattr(self, field) not in allowed:
+                    raise ValueError(f"{field}: {why}, so with replicas above 1 it must be one of {', '.join(map(str, allowed))}; got {getattr(self, field)}")
         if self.reserve_min > self.reserve_start:
             raise ValueError(f"reserve_min: {self.reserve_min} is above reserve_start ({self.reserve_start})")
         if self.cache_pages is not None and self.cache_pages > self.pages:

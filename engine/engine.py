@@ -5,7 +5,7 @@ One thread owns an engine. Everything it decides is told to its trace; nothing i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from engine import events as ev
@@ -81,11 +81,13 @@ class Engine:
         jumps = Jumps(config, self.executor, self.scheduler.holdings, self.totals, self._emit, self._answers)
         self.constrained = Constrained(config, self.executor, self.scheduler.holdings, jumps, self._emit)
         self._outcomes = Outcomes(
-            self.executor, self.scheduler, self._arrivals, self.constrained, self._answers, self.trace, self.totals, self._breached
+            self.executor, self.scheduler, self._arrivals, self.constrained, self._answers, self.trace, self.totals, self._breached, lambda request: self.on_end(request)
         )
         self._live, self._aborts = self._outcomes.live, self._outcomes.aborts
         self._runway = Runway(self.executor, beside=config.overlap and not self.executor.virtual)
         self.flight: Flight | None = None
+        self.on_end: Callable[[Request], None] = lambda request: None
+        """Told of every request that ends, in whatever way."""
         self._emit(ev.RunStarted, pages=config.pages, page_size=config.page_size)
         self.trace.commit()
 
@@ -388,7 +390,7 @@ class Engine:
             self.trace.step = here
             return progress, []
         result = flight.coming.result()
-        self.clock.reach(flight.launched + result.forward_seconds)
+        self.clock.reach(flight.ends)
         self.trace.t = self.clock.now()
         self.totals.steps += 1
         late = [row.request.id for row in flight.plan.rows if row.request.done]

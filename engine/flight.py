@@ -29,6 +29,11 @@ class Flight:
     ahead: bool
     coming: Future[StepResult]
 
+    @property
+    def ends(self) -> float:
+        """When its forward ends, on a virtual clock (seconds). A forward that raised took no time."""
+        return self.launched + (0.0 if self.coming.exception() else self.coming.result().forward_seconds)
+
 
 class Runway:
     """Hands plans to an executor: at once, or to a thread of their own where planning goes on beside them."""

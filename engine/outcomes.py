@@ -42,12 +42,13 @@ class Taken:
 class Outcomes:
     """Moves an engine's requests on by what its executor returns, and ends them.
 
-    `live` are those that have arrived and not ended. `breached` is told of a page that held what it should not.
+    `live` are those that have arrived and not ended. `breached` is told of a page that held what it should not,
+    `ended` of every request that ends.
     """
 
     def __init__(
         self, executor: Executor, scheduler: Scheduler, arrivals: Arrivals, constrained: Constrained, answers: Answers,
-        trace: ev.Trace, totals: Totals, breached: Callable[[str], None],
+        trace: ev.Trace, totals: Totals, breached: Callable[[str], None], ended: Callable[[Request], None],
     ) -> None:  # fmt: skip
         self._executor = executor
         self._scheduler = scheduler
@@ -58,6 +59,7 @@ class Outcomes:
         self._emit = trace.emit
         self._totals = totals
         self._breached = breached
+        self._ended = ended
         self.live: dict[str, Request] = {}
         self.aborts: dict[str, int] = {}
 
@@ -178,6 +180,7 @@ class Outcomes:
         self.aborts.pop(request.id, None)
         self._arrivals.ended(request.id, self._trace.t)
         self._executor.end(request)
+        self._ended(request)
         return text
 
     def out_of_room(self, requests: list[Request]) -> list[Progress]:

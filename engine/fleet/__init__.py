@@ -1,0 +1,1 @@
+"""Several engines on one virtual clock, and the router before them."""

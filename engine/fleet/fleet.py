@@ -1,0 +1,142 @@
+"""Fleet: several engines on one virtual clock behind a router, with the face of one engine.
+
+Whatever happens next on any of them happens next: an arrival is routed at its time, a step is looked at when its
+forward ends, and the replica plans its next one then. So the trace's times never go back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from engine import events as ev
+from engine.arrivals import Arrivals
+from engine.asking import SubmitError
+from engine.config import EngineConfig
+from engine.engine import Engine
+from engine.executor import make_executor
+from engine.fleet.router import Router
+from engine.fleet.voice import Voice
+from engine.outcomes import Progress
+from engine.request import Request
+
+
+class Fleet:
+    """`config.replicas` engines of `config.pages` pages each. `engines[i]` is replica i."""
+
+    def __init__(self, config: EngineConfig, *, loaded: Any = None, trace: ev.Trace | None = None, check: bool = False) -> None:
+        self.config = config
+        self.trace = ev.Trace() if trace is None else trace
+        self._voices = [Voice(self.trace, replica) for replica in range(config.replicas)]
+        self.engines: list[Engine] = []
+        for voice in self._voices:
+            desk = self.engines[0].desk if self.engines else None
+            executor = make_executor(config, loaded)
+            self.engines.append(Engine(config=config, executor=executor, trace=voice, check=check, desk=desk))
+        self.executor = self.engines[0].executor
+        self.tokenizer = self.engines[0].tokenizer
+        self.router = Router(config, self.trace.header.seed)
+        self.t = 0.0
+        """Simulated seconds since the start."""
+        self._arrivals = Arrivals()
+        self._aborts: dict[str, int] = {}
+        self._home: dict[str, int] = {}
+        """Replica by request, for those that were routed and have not ended."""
+        for engine in self.engines:
+            engine.on_end = self._ended
+
+    # --- asking --------------------------------------------------------------------------------
+
+    def submit(self, prompt: str | Sequence[int] | None = None, **asked: Any) -> str:
+        """As `Engine.submit`; it is routed when it arrives. Raises SubmitError: also for `at_step`, as replicas count their own steps."""
+        if asked.get("at_step") is not None:
+            raise SubmitError("at_step: replicas count their steps each for itself; give at (seconds) or after")
+        request, when = self.engines[0].make(prompt, **asked)
+        if when.abort_at_step is not None:
+            self._aborts[request.id] = when.abort_at_step
+        at, after = when.at, when.after
+        if after is not None and after not in self._home and not self._arrivals.expects(after):
+            at, after = self.t + when.think, None
+        if at is None and after is None:
+            at = self.t
+        self._arrivals.add(request, at, None, after, when.think)
+        return request.id
+
+    def abort(self, request: str) -> bool:
+        """Take a request back, in whatever state it is. False (and no harm) when there is none such."""
+        home = self._home.get(request)
+        if home is not None:
+            return self.engines[home].abort(request)
+        if self._arrivals.forget(request) is None:
+            return False
+        self._arrivals.ended(request, self.t)
+        return True
+
+    # --- running -------------------------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is waiting, running or still to come."""
+        return bool(self._home or len(self._arrivals) or any(e.flight is not None for e in self.engines))
+
+    @property
+    def totals(self) -> list[Any]:
+        """What each replica has counted."""
+        return [engine.totals for engine in self.engines]
+
+    def step(self) -> list[Progress] | None:
+        """Go on to what happens next, on whichever replica; None when nothing is left to do."""
+        flying = [(e.flight.ends, replica) for replica, e in enumerate(self.engines) if e.flight is not None]
+        _, arrives = self._arrivals.next()
+        if not flying and arrives is None:
+            return None
+        if arrives is None or (flying and min(flying)[0] < arrives):
+            self.t, replica = min(flying)
+            return self.engines[replica].land() + self._go_on(replica)
+        self.t = max(self.t, arrives)
+        replicas = [self._route(request, due) for request, due in self._arrivals.due(0, self.t)]
+        return [p for replica in dict.fromkeys(replicas) if self.engines[replica].flight is None for p in self._go_on(replica)]
+
+    def run(self) -> Iterator[list[Progress]]:
+        """Step until nothing is left; yields each step's progress."""
+        while (progress := self.step()) is not None:
+            yield progress
+        self.finish()
+
+    def finish(self, stopped: bool = False) -> None:
+        """End the run on every replica; what is left is aborted when `stopped`."""
+        for engine in self.engines:
+            engine.clock.reach(self.t)
+            engine.finish(stopped)
+
+    def snapshots(self) -> list[dict[str, Any]]:
+        """Each replica's state (see `Engine.snapshot`)."""
+        return [engine.snapshot() for engine in self.engines]
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _route(self, request: Request, due: float) -> int:
+        choice = self.router.choose(request, [engine.outstanding for engine in self.engines])
+        self._home[request.id] = choice.chosen
+        voice = self._voices[choice.chosen]
+        voice.t, voice.step = self.t, self.engines[choice.chosen].step_number
+        voice.emit(
+            ev.RequestRouted, request=request.id, chosen=choice.chosen, reason=choice.reason, loads=choice.loads,
+            matches=choice.matches,
+        )  # fmt: skip
+        voice.commit()
+        self.engines[choice.chosen].expect(request, due, self._aborts.pop(request.id, None))
+        return choice.chosen
+
+    def _go_on(self, replica: int) -> list[Progress]:
+        """Let an engine plan until a step is in flight or nothing is left for it to do."""
+        engine = self.engines[replica]
+        engine.clock.reach(self.t)
+        out: list[Progress] = []
+        while engine.flight is None and (progress := engine.begin()) is not None:
+            out += progress
+        return out
+
+    def _ended(self, request: Request) -> None:
+        self._home.pop(request.id, None)
+        self._arrivals.ended(request.id, self.t)
