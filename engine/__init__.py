@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from engine.config import EngineConfig
     from engine.engine import Engine
     from engine.failures import ModelError
+    from engine.fleet.fleet import Fleet, open_engine
     from engine.grammar.grammars import check_grammar
     from engine.grammar.syntax import GrammarError
     from engine.loaded import give_back
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Engine": "engine.engine",
     "EngineConfig": "engine.config",
+    "Fleet": "engine.fleet.fleet",
     "GrammarError": "engine.grammar.syntax",
     "ModelError": "engine.failures",
     "SamplingParams": "engine.request",
@@ -33,10 +35,11 @@ _HOMES = {
     "load_model": "engine.models",
     "load_tokenizer": "engine.models",
     "model_needs": "engine.needs",
+    "open_engine": "engine.fleet.fleet",
 }
 __all__ = [
-    "Engine", "EngineConfig", "GrammarError", "ModelError", "SamplingParams",
-    "check_grammar", "devices", "fetch_model", "free_memory", "give_back", "load_model", "load_tokenizer", "model_needs",
+    "Engine", "EngineConfig", "Fleet", "GrammarError", "ModelError", "SamplingParams",
+    "check_grammar", "devices", "fetch_model", "free_memory", "give_back", "load_model", "load_tokenizer", "model_needs", "open_engine",
 ]  # fmt: skip
 
 

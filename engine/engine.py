@@ -250,6 +250,10 @@ class Engine:
         finally:
             self.abort(name)
 
+    def snapshots(self) -> list[dict[str, Any]]:
+        """The state of each replica; an engine is one."""
+        return [self.snapshot()]
+
     def snapshot(self) -> dict[str, Any]:
         """The state by walking it (see `engine.snapshot`)."""
         held = [h.request for h in self.constrained.held.values()]

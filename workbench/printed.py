@@ -22,17 +22,38 @@ def table(report: Report) -> str:
         )
         for r in report.requests
     ]  # fmt: skip
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))) for row in rows]
+    lines = _columns(rows, left=2)
     t = report.totals
     rate = "unknown" if t.hit_rate is None else f"{t.hit_rate:.1%}"
     lines.append(
         f"\n{t.cached_tokens:,} of {t.prompt_tokens:,} prompt tokens reused ({rate}), {t.steps:,} steps, "
         f"{t.evictions:,} evictions of {t.evicted_tokens:,} tokens, {_seconds(t.duration, simulated)}"
     )
+    if report.replicas is not None:
+        lines += ["", *_replicas(report)]
     if report.invariants is not None:
         lines.append(f"invariants: {report.invariants if report.invariants == 'ok' else '; '.join(report.invariants)}")
     return "\n".join(lines)
+
+
+def _columns(rows: list[tuple[str, ...]], left: int) -> list[str]:
+    """Rows with their columns in line, the first `left` of them flush left."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(w) if i < left else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))) for row in rows]
+
+
+def _replicas(report: Report) -> list[str]:
+    """Reuse against load, a row a replica."""
+    rows = [("replica", "requests", "prompt tokens", "share", "reused", "busy", "most waiting")]
+    rows += [
+        (str(r.replica), f"{r.requests:,}", f"{r.prompt_tokens:,}", _share(r.share), _share(r.hit_rate), _share(r.busy), f"{r.most_waiting:,}")
+        for r in report.replicas or []
+    ]
+    return _columns(rows, left=1)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
 
 
 def table_again(again: Again) -> str:

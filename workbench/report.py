@@ -6,13 +6,16 @@ Counts in tokens, pages or requests; times in seconds from the run's start. What
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from engine import events as ev
 from workbench.replay import GrammarState, RequestState, State, fold
+from workbench.replicas import busy_seconds, count, shares, split
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -52,6 +55,8 @@ class RequestReport(msgspec.Struct, kw_only=True):
     tpot: float | None = None
     wait_tokens: int | None = None
     error: str | None = None
+    replica: int | None = None
+    """Where it was served; None with a single engine."""
     note: str | None = None
     """What looks wrong with its prompt, which was served all the same."""
 
@@ -118,6 +123,29 @@ class TreeNode(msgspec.Struct, kw_only=True):
     children: list[TreeNode] = []
 
 
+class ReplicaReport(msgspec.Struct, kw_only=True):
+    """One of several replicas: what was sent to it, what it reused, how long it was at work.
+
+    `share`: of all prompt tokens of the run. `busy`: of the run's duration, planning or running a step.
+    `most_waiting`: the longest queue that a step left behind.
+    """
+
+    replica: int
+    requests: int
+    prompt_tokens: int
+    cached_tokens: int
+    computed_tokens: int
+    hit_rate: float | None
+    share: float | None
+    output_tokens: int
+    steps: int
+    busy: float | None
+    most_waiting: int
+    evicted_tokens: int
+    pool: PoolReport
+    tree: TreeNode
+
+
 class Report(msgspec.Struct, kw_only=True):
     """A whole run. `invariants` is `ok`, a list of breaches, or None where they were not checked."""
 
@@ -129,6 +157,8 @@ class Report(msgspec.Struct, kw_only=True):
     totals: Totals
     pool: PoolReport
     tree: TreeNode
+    """With replicas: the trees of all of them under one root, and `pool` their sum."""
+    replicas: list[ReplicaReport] | None = None
 
 
 def spread(values: Sequence[float]) -> Spread:
@@ -156,30 +186,84 @@ def _minus(a: float | None, b: float | None) -> float | None:
 def build(header: ev.Header, events: Iterable[ev.Event], checked: bool = False) -> Report:
     """The report of a trace; `checked` says whether the run's invariants were watched."""
     events = list(events)
-    state = fold(events)
-    extra: dict[str, dict[str, Any]] = {r: {} for r in state.requests}
-    order: list[str] = []
-    waited = 0
-    breaches: list[str] = []
-    for event in events:
-        if isinstance(event, ev.RequestAdmitted) and event.first:
-            order.append(event.request)
-            waited += event.computed
-            extra[event.request].update(wait=waited, overtaken=event.overtaken)
-        elif isinstance(event, ev.RequestRefused):
-            extra[event.request]["refusal"] = Refusal(event.reason, event.needed, event.available)
-        elif isinstance(event, ev.RequestArrived) and event.note is not None:
-            extra[event.request]["note"] = event.note
-        elif isinstance(event, ev.RequestFinished) and event.error is not None:
-            extra[event.request]["error"] = event.error
-        elif isinstance(event, ev.InvariantBroken):
-            breaches.append(event.what)
-    requests = [_request(r, extra[r.id]) for r in state.requests.values()]
+    parts = [events] if count(header) == 1 else split(events, count(header))
+    states = [fold(part) for part in parts]
+    told = _tell(events)
+    home = {r: replica for replica, state in enumerate(states) for r in state.requests}
+    arrived = [e.request for e in events if isinstance(e, ev.RequestArrived)]
+    requests = [_request(states[home[r]].requests[r], told.extra[r]) for r in arrived]
+    replicas = None
+    if len(states) > 1:
+        for request in requests:
+            request.replica = home[request.id]
+        replicas = _replicas(states, parts, events[-1].t)
     return Report(
         scenario=header.scenario, header=header,
-        invariants=breaches or ("ok" if checked else None),
-        requests=requests, order=order, totals=_totals(state, requests, events), pool=_pool(state), tree=_tree(state),
+        invariants=told.breaches or ("ok" if checked else None),
+        requests=requests, order=told.order, totals=_totals(_sums(states), requests, events),
+        pool=_pool(states[0]) if replicas is None else _pools(replicas),
+        tree=_tree(states[0]) if replicas is None else _forest(replicas), replicas=replicas,
     )  # fmt: skip
+
+
+@dataclass
+class _Told:
+    """What the events say beside the state: per request, the order of first admission, breaches."""
+
+    extra: dict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
+    order: list[str] = field(default_factory=list)
+    breaches: list[str] = field(default_factory=list)
+
+
+def _tell(events: list[ev.Event]) -> _Told:
+    told = _Told()
+    waited = 0
+    for event in events:
+        if isinstance(event, ev.RequestAdmitted) and event.first:
+            told.order.append(event.request)
+            waited += event.computed
+            told.extra[event.request].update(wait=waited, overtaken=event.overtaken)
+        elif isinstance(event, ev.RequestRefused):
+            told.extra[event.request]["refusal"] = Refusal(event.reason, event.needed, event.available)
+        elif isinstance(event, ev.RequestArrived) and event.note is not None:
+            told.extra[event.request]["note"] = event.note
+        elif isinstance(event, ev.RequestFinished) and event.error is not None:
+            told.extra[event.request]["error"] = event.error
+        elif isinstance(event, ev.InvariantBroken):
+            told.breaches.append(event.what)
+    return told
+
+
+def _sums(states: list[State]) -> dict[str, int]:
+    return {key: sum(state.totals[key] for state in states) for key in states[0].totals}
+
+
+def _replicas(states: list[State], parts: list[list[ev.Event]], duration: float) -> list[ReplicaReport]:
+    parted = shares([state.totals["prompt_tokens"] for state in states])
+    out = []
+    for replica, (state, part) in enumerate(zip(states, parts, strict=True)):
+        t = state.totals
+        out.append(ReplicaReport(
+            replica=replica, requests=t["arrived"], prompt_tokens=t["prompt_tokens"], cached_tokens=t["cached_tokens"],
+            computed_tokens=t["computed_tokens"],
+            hit_rate=round(t["cached_tokens"] / t["prompt_tokens"], 6) if t["prompt_tokens"] else None,
+            share=parted[replica], output_tokens=t["output_tokens"], steps=t["steps"],
+            busy=round(busy_seconds(part) / duration, 6) if duration else None,
+            most_waiting=max((e.waiting for e in part if isinstance(e, ev.StepPlanned)), default=0),
+            evicted_tokens=t["evicted_tokens"], pool=_pool(state), tree=_tree(state),
+        ))  # fmt: skip
+    return out
+
+
+def _pools(replicas: list[ReplicaReport]) -> PoolReport:
+    counts = ("pages", "free", "cached", "private", "locked", "evictable")
+    return PoolReport(**{key: sum(getattr(r.pool, key) for r in replicas) for key in counts})
+
+
+def _forest(replicas: list[ReplicaReport]) -> TreeNode:
+    root = TreeNode(id=ev.ROOT, tokens=0, pages=0, locks=0, hits=0, last_used=0, children=[])
+    root.children = [child for r in replicas for child in r.tree.children]
+    return root
 
 
 def _request(r: RequestState, extra: dict[str, Any]) -> RequestReport:
@@ -201,8 +285,7 @@ def _request(r: RequestState, extra: dict[str, Any]) -> RequestReport:
     )  # fmt: skip
 
 
-def _totals(state: State, requests: list[RequestReport], events: list[ev.Event]) -> Totals:
-    t = state.totals
+def _totals(t: dict[str, int], requests: list[RequestReport], events: list[ev.Event]) -> Totals:
     duration = events[-1].t if events else 0.0
     return Totals(
         **{k: t[k] for k in (

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from engine import Engine
+from engine import Engine, Fleet, open_engine
 from engine import events as ev
 from workbench.replay import fold
+from workbench.replicas import split
 from workbench.report import Report, build
 from workbench.scenario import RequestSpec, Scenario, ScenarioError
 
@@ -30,7 +31,7 @@ def run(
     stop: Callable[[], bool] = lambda: False,
     check: bool = False,
     logprobs: int | None = None,
-    started: Callable[[Engine], None] | None = None,
+    started: Callable[[Engine | Fleet], None] | None = None,
 ) -> Run:
     """Run a scenario to its end, or until `stop()` says so.
 
@@ -40,7 +41,7 @@ def run(
     """
     header = ev.Header(scenario=scenario.name, note=scenario.note, seed=scenario.seed)
     trace = ev.Trace(header, keep=True, sinks=sinks)
-    engine = Engine(config=scenario.engine, loaded=loaded, trace=trace, check=check)
+    engine = open_engine(scenario.engine, loaded=loaded, trace=trace, check=check)
     if started:
         started(engine)
     for number, request in enumerate(scenario.requests):
@@ -63,7 +64,7 @@ def run(
             raise
         breach = str(error)
     engine.finish(stopped)
-    if check and breach is None and fold(trace.events).canonical() != engine.snapshot():
+    if check and breach is None and [fold(part).canonical() for part in split(trace.events, scenario.engine.replicas)] != engine.snapshots():
         breach = "the trace, folded, is not the engine's state"
     header.texts = texts(engine, trace.events)
     report = build(header, trace.events, checked=check)
@@ -72,7 +73,7 @@ def run(
     return Run(scenario, trace, report)
 
 
-def submit(engine: Engine, request: RequestSpec, seed: int, logprobs: int | None = None) -> str:
+def submit(engine: Engine | Fleet, request: RequestSpec, seed: int, logprobs: int | None = None) -> str:
     """Hand one request of a scenario to an engine; `seed` serves sampled requests that name none."""
     fixed = request.seed if request.seed is not None or request.temperature == 0 else seed
     prompt: Any = request.tokens if request.tokens is not None else request.prompt
@@ -88,7 +89,7 @@ def submit(engine: Engine, request: RequestSpec, seed: int, logprobs: int | None
     )  # fmt: skip
 
 
-def texts(engine: Engine, events: Iterable[ev.Event]) -> dict[str, str]:
+def texts(engine: Engine | Fleet, events: Iterable[ev.Event]) -> dict[str, str]:
     """Token id -> text for every id of a trace; empty where the executor has no tokenizer."""
     if engine.tokenizer is None:
         return {}

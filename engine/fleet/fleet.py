@@ -21,6 +21,13 @@ from engine.outcomes import Progress
 from engine.request import Request
 
 
+def open_engine(config: EngineConfig, *, loaded: Any = None, trace: ev.Trace | None = None, check: bool = False) -> Engine | Fleet:
+    """What a configuration asks for: one engine, or a fleet of them."""
+    if config.replicas > 1:
+        return Fleet(config, loaded=loaded, trace=trace, check=check)
+    return Engine(config=config, loaded=loaded, trace=trace, check=check)
+
+
 class Fleet:
     """`config.replicas` engines of `config.pages` pages each. `engines[i]` is replica i."""
 
