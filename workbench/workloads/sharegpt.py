@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from workbench.workloads.lines import ReadError, Tally
+
 ROLES = {
     "human": "user",
     "user": "user",
@@ -20,14 +22,6 @@ ROLES = {
     "chatgpt": "assistant",
     "system": "system",
 }
-NAMED = 3
-"""Bad records that are named; the others are only counted."""
-
-
-class ReadError(ValueError):
-    """A file that holds nothing usable; one sentence."""
-
-
 @dataclass(frozen=True)
 class Conversation:
     """One chat: what was asked and answered, in turn; the last answer may be missing."""
@@ -38,24 +32,16 @@ class Conversation:
 
 
 @dataclass
-class Chats:
+class Chats(Tally):
     """What was read: usable conversations, how many records there were, and what was wrong with the others."""
 
     conversations: list[Conversation] = field(default_factory=list)
-    records: int = 0
-    wrong: list[str] = field(default_factory=list)
-
-    @property
-    def told(self) -> list[str]:
-        """One sentence about the records that could not be used; nothing where all could."""
-        if not self.wrong:
-            return []
-        named = "; ".join(self.wrong[:NAMED]) + ("; …" if len(self.wrong) > NAMED else "")
-        return [f"{len(self.wrong):,} of {self.records:,} records could not be used: {named}"]
 
 
 def read(path: Path) -> Chats:
-    """All conversations of a file. Raises ReadError when it cannot be read or holds none."""
+    """All conversations of a file, or of a folder's files by name. Raises ReadError when it cannot be read or holds none."""
+    if path.is_dir():
+        return _folder(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -70,10 +56,19 @@ def read(path: Path) -> Chats:
         except ValueError as error:
             chats.wrong.append(f"{where}: {error}")
     if not chats.conversations:
-        raise ReadError(
-            f"{path}: no conversation that can be used"
-            + (f"; {chats.told[0]}" if chats.told else " (the file is empty)")
-        )
+        raise chats.nothing(path, "conversation")
+    return chats
+
+
+def _folder(path: Path) -> Chats:
+    chats = Chats()
+    for file in sorted(p for p in path.iterdir() if p.suffix in (".json", ".jsonl")):
+        one = read(file)
+        chats.records += one.records
+        chats.conversations += one.conversations
+        chats.wrong += [f"{file.name}, {wrong}" for wrong in one.wrong]
+    if not chats.conversations:
+        raise chats.nothing(path, "conversation")
     return chats
 
 

@@ -1,0 +1,95 @@
+"""Files of one record a line: what cannot be used is counted and the first few named; none stops the reading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from workbench.presets import assets
+from workbench.workloads.traffic import Maker
+
+NAMED = 3
+"""Bad records that are named; the others are only counted."""
+T = TypeVar("T")
+
+
+class ReadError(ValueError):
+    """A file that holds nothing usable; one sentence."""
+
+
+@dataclass
+class Tally:
+    """How many records there were, and what was wrong with those that could not be used."""
+
+    records: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def told(self) -> list[str]:
+        """One sentence about the records that could not be used; nothing where all could."""
+        if not self.wrong:
+            return []
+        named = "; ".join(self.wrong[:NAMED]) + ("; …" if len(self.wrong) > NAMED else "")
+        return [f"{len(self.wrong):,} of {self.records:,} records could not be used: {named}"]
+
+    def nothing(self, path: Path, what: str) -> ReadError:
+        """What to raise when no record was of use."""
+        why = "; ".join(self.told) or "the file is empty"
+        return ReadError(f"{path}: no {what} that can be used" + (f"; {why}" if self.wrong else f" ({why})"))
+
+
+def own_sets() -> list[str]:
+    """The names of the small sets that come with the workbench."""
+    return sorted(p.name for p in (assets() / "workloads").glob("*") if p.suffix in (".jsonl", ".txt"))
+
+
+def find(file: str, maker: Maker) -> Path:
+    """The file that a workload names: a path, or one of the project's own sets by its name.
+
+    Raises ValueError where a page names a file of the machine that serves it.
+    """
+    path = Path(file).expanduser()
+    if maker.files and path.exists():
+        return path
+    if file in own_sets():
+        return assets() / "workloads" / file
+    if not maker.files:
+        raise ValueError(
+            "file: a page cannot name a file of the machine that serves it; run this scenario from the command "
+            f"line, or name one of the sets that come with the workbench: {', '.join(own_sets())}"
+        )
+    return path
+
+
+def lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """(number from 1, line) of all that are not blank. Raises ReadError where the file cannot be read."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise ReadError(f"{path}: no such file") from None
+    except OSError as error:
+        raise ReadError(f"{path}: cannot be read ({error})") from None
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    return ((number, line.strip()) for number, line in enumerate(data.split(b"\n"), 1) if line.strip())
+
+
+def collect(path: Path, parse: Callable[[str], T], what: str) -> tuple[list[T], Tally]:
+    """What `parse` makes of each line; it raises ValueError saying what is wrong with one.
+
+    Raises ReadError when the file cannot be read or no line is of use.
+    """
+    good: list[T] = []
+    tally = Tally()
+    for number, line in lines(path):
+        tally.records += 1
+        try:
+            good.append(parse(line.decode()))
+        except UnicodeDecodeError:
+            tally.wrong.append(f"line {number}: not readable as UTF-8")
+        except ValueError as error:
+            tally.wrong.append(f"line {number}: {error}")
+    if not good:
+        raise tally.nothing(path, what)
+    return good, tally
