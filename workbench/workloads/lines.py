@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from workbench.presets import assets
 from workbench.workloads.traffic import Maker
@@ -63,33 +64,71 @@ def find(file: str, maker: Maker) -> Path:
     return path
 
 
-def lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """(number from 1, line) of all that are not blank. Raises ReadError where the file cannot be read."""
+def raw(path: Path) -> bytes:
+    """A file's content, without a byte order mark. Raises ReadError where it cannot be read."""
     try:
-        data = path.read_bytes()
+        return path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     except FileNotFoundError:
         raise ReadError(f"{path}: no such file") from None
     except OSError as error:
         raise ReadError(f"{path}: cannot be read ({error})") from None
-    data = data.removeprefix(b"\xef\xbb\xbf")
-    return ((number, line.strip()) for number, line in enumerate(data.split(b"\n"), 1) if line.strip())
 
 
-def collect(path: Path, parse: Callable[[str], T], what: str) -> tuple[list[T], Tally]:
-    """What `parse` makes of each line; it raises ValueError saying what is wrong with one.
+def lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """(number from 1, line) of all that are not blank. Raises ReadError where the file cannot be read."""
+    return ((number, line.strip()) for number, line in enumerate(raw(path).split(b"\n"), 1) if line.strip())
 
-    Raises ReadError when the file cannot be read or no line is of use.
+
+def records(path: Path) -> Iterator[tuple[str, Any]]:
+    """Where each record stands, and what it holds: a JSON list's items, or lines that are still to be decoded.
+
+    Raises ReadError where the file cannot be read at all.
+    """
+    if raw(path).lstrip()[:1] != b"[":
+        return ((f"line {number}", line) for number, line in lines(path))
+    try:
+        found = json.loads(raw(path).decode())
+    except (ValueError, RecursionError) as error:
+        raise ReadError(f"{path}: not readable as JSON ({error})") from None
+    return ((f"record {number}", record) for number, record in enumerate(found, 1))
+
+
+def decoded(record: Any) -> Any:
+    """A record as JSON has it. Raises ValueError saying what is wrong with its line."""
+    if not isinstance(record, bytes | str):
+        return record
+    try:
+        return json.loads(record.decode() if isinstance(record, bytes) else record)
+    except UnicodeDecodeError:
+        raise ValueError("not readable as UTF-8") from None
+    except (ValueError, RecursionError):
+        raise ValueError("not readable as JSON") from None
+
+
+def collect(path: Path, parse: Callable[[Any], T], what: str, found: Iterable[tuple[str, Any]] | None = None) -> tuple[list[T], Tally]:
+    """What `parse` makes of each JSON record; it raises ValueError saying what is wrong with one.
+
+    `found` are records that were read otherwise. Raises ReadError when the file cannot be read or no record is of use.
     """
     good: list[T] = []
     tally = Tally()
-    for number, line in lines(path):
+    for where, record in records(path) if found is None else found:
         tally.records += 1
         try:
-            good.append(parse(line.decode()))
-        except UnicodeDecodeError:
-            tally.wrong.append(f"line {number}: not readable as UTF-8")
+            good.append(parse(decoded(record) if found is None else record))
         except ValueError as error:
-            tally.wrong.append(f"line {number}: {error}")
+            tally.wrong.append(f"{where}: {error}")
     if not good:
         raise tally.nothing(path, what)
     return good, tally
+
+
+def whole_text(text: Any, what: str) -> str:
+    """A text that can be written down. Raises ValueError naming what it is."""
+    if not isinstance(text, str):
+        raise ValueError(f"{what} is no text")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{what} holds half a character (a lone surrogate)") from None
+    return text

@@ -6,13 +6,11 @@ used are counted and the first few named; none stops the reading.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workbench.workloads.lines import ReadError, Tally
+from workbench.workloads.lines import Tally, decoded, records, whole_text
 
 ROLES = {
     "human": "user",
@@ -22,6 +20,8 @@ ROLES = {
     "chatgpt": "assistant",
     "system": "system",
 }
+
+
 @dataclass(frozen=True)
 class Conversation:
     """One chat: what was asked and answered, in turn; the last answer may be missing."""
@@ -42,14 +42,8 @@ def read(path: Path) -> Chats:
     """All conversations of a file, or of a folder's files by name. Raises ReadError when it cannot be read or holds none."""
     if path.is_dir():
         return _folder(path)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise ReadError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ReadError(f"{path}: cannot be read ({error})") from None
     chats = Chats()
-    for where, record in _records(text, path):
+    for where, record in records(path):
         chats.records += 1
         try:
             chats.conversations.append(conversation(record, where))
@@ -72,26 +66,9 @@ def _folder(path: Path) -> Chats:
     return chats
 
 
-def _records(text: str, path: Path) -> Iterator[tuple[str, Any]]:
-    """Each record with where it stands: a list's item, or a line that is still to be decoded."""
-    if text.lstrip().startswith("["):
-        try:
-            records = json.loads(text)
-        except ValueError as error:
-            raise ReadError(f"{path}: not readable as JSON ({error})") from None
-        yield from ((f"record {i}", record) for i, record in enumerate(records, 1))
-        return
-    # Not splitlines(): texts may hold other line separators as they are.
-    yield from ((f"line {i}", line) for i, line in enumerate(text.split("\n"), 1) if line.strip())
-
-
 def conversation(record: Any, where: str) -> Conversation:
     """One record, or the line that holds it, as a conversation. Raises ValueError saying what is wrong with it."""
-    if isinstance(record, str):
-        try:
-            record = json.loads(record)
-        except ValueError:
-            raise ValueError("not readable as JSON") from None
+    record = decoded(record)
     if not isinstance(record, dict) or not isinstance(record.get("conversations"), list):
         raise ValueError("has no list of conversations")
     system: str | None = None
@@ -115,11 +92,4 @@ def _message(message: Any, number: int) -> tuple[str, str]:
     who = message.get("from") if isinstance(message, dict) else None
     if not isinstance(who, str) or who not in ROLES:
         raise ValueError(f"message {number} is from {who!r}; known are {', '.join(ROLES)}")
-    text = message.get("value")
-    if not isinstance(text, str):
-        raise ValueError(f"message {number} has no text as its value")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError(f"message {number} holds half a character (a lone surrogate)") from None
-    return ROLES[who], text
+    return ROLES[who], whole_text(message.get("value"), f"message {number}")
