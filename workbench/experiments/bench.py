@@ -90,11 +90,11 @@ class Bench:
 
 @dataclass
 class Findings:
-    """What one module found; `main` is the run that can be opened elsewhere."""
+    """What one module found; `main` is the run that can be opened elsewhere, None where the engine did not run."""
 
     setup: str
     rows: list[Row]
-    main: Run
+    main: Run | None = None
     differs_because: str | None = None
     charts: list[Chart] = field(default_factory=list)
 
@@ -121,5 +121,6 @@ class Plan:
         return Experiment(
             name=self.name, question=self.question, setup=found.setup, quick=bench.quick, rows=found.rows,
             differs_because=found.differs_because, seconds=round(time.perf_counter() - start, 3),
-            scenario=scenarios.dump(found.main.scenario), charts=found.charts, run=found.main.report,
+            scenario=scenarios.dump(found.main.scenario) if found.main else None, charts=found.charts,
+            run=found.main.report if found.main else None,
         )  # fmt: skip

@@ -79,7 +79,8 @@ def find(bench: Bench) -> Findings:
         for name, (cache, page) in CACHES.items():
             room = {"pages": whole // page + 1, "cache_pages": None}
             if capacity is not None:
-                room = {"pages": (capacity + longest) // page + 2, "cache_pages": capacity // page}
+                kept = min(capacity, whole)
+                room = {"pages": (kept + longest) // page + 2, "cache_pages": kept // page}
             run = bench.again(scenario, f"{name}, {size(capacity)}", cache=cache, page_size=page, **room)
             main = run if capacity is None and cache == "radix" else main
             rates[name][capacity] = rate(run.report)
@@ -96,8 +97,7 @@ def find(bench: Bench) -> Findings:
         f"the running request. Working set, the most that the chats under way hold at any time: {busy:,} tokens. {' '.join(f'{line[0].upper()}{line[1:]}.' for line in scenario.told)}"
     )
     why = (
-        "The published chats and their draw are others and were tokenised by another model, so levels are not expected to agree; so many chats are open here that they hold about "
-        "as much as the published knee. The shape is: little while the cache is smaller than the chats under way, all there is once they fit with some room for chats "
+        "The published chats and their draw are others and were tokenised by another model, so levels are not expected to agree. The shape is: little while the cache is smaller than the chats under way, all there is once they fit with some room for chats "
         "that have ended, which least recently used cannot tell from the others, and a point or two more for the tree, which also finds the tokens of an incomplete block."
     )
     curves = [
