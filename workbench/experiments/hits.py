@@ -10,7 +10,8 @@ from workbench.experiments.bench import Bench, Findings, Plan
 from workbench.experiments.result import MEASURED, Chart, Curve, Point, Row, told, within
 from workbench.report import Report
 from workbench.runner import Run
-from workbench.scenario import RequestSpec
+from workbench.scenario import RequestSpec, Scenario
+from workbench.workloads import Chat
 from workbench.workloads.ceiling import best_possible
 
 PUBLIC, OWN = "chat_replay", "chats.jsonl"
@@ -27,12 +28,12 @@ CACHES = {"radix tree": ("radix", 1), "16-token blocks": ("blocks", BLOCK)}
 
 def workload(bench: Bench, file: str) -> dict[str, Any]:
     """The chats: one request at a time, the next chat drawn at random among those that are open."""
-    own = file == OWN
-    return {
-        "kind": "chat", "file": file, "sequential": True, "answers": "stored", "open": OWN_OPEN if own else OPEN, "min_turns": TURNS,
-        "pick": "first" if own else "random", **({"text": "words"} if own else {}),
-        **({"conversations": CHATS} if bench.file is None and not own else {}),
-    }  # fmt: skip
+    base = {"kind": "chat", "file": file, "sequential": True, "answers": "stored"}
+    if file == OWN:
+        return base | {"open": OWN_OPEN, "text": "words"}
+    if bench.file is not None:
+        return base | {"open": OPEN}
+    return base | {"open": OPEN, "min_turns": TURNS, "pick": "random", "conversations": CHATS}
 
 
 def asked(report: Report) -> list[Any]:
@@ -80,25 +81,19 @@ def find(bench: Bench) -> Findings:
             room = {"pages": whole // page + 1, "cache_pages": None}
             if capacity is not None:
                 kept = min(capacity, whole)
-                room = {"pages": (kept + longest) // page + 2, "cache_pages": kept // page}
+                room = {"pages": (kept + longest) // page + 2, "cache_pages": max(1, kept // page)}
             run = bench.again(scenario, f"{name}, {size(capacity)}", cache=cache, page_size=page, **room)
             main = run if capacity is None and cache == "radix" else main
             rates[name][capacity] = rate(run.report)
     assert main is not None
-    rows = rows_of(rates, [*known, None], busy, file == OWN)
+    asserted = bench.file is None
+    rows = rows_of(rates, [*known, None], busy, file == OWN, asserted)
     turns = [r for r in requests if not str(r.id).endswith("+")]
     best = ceiling(turns, requests)
     rows.append(told("unlimited: best possible, every stored token found again", best, "%", "replay"))
-    prompt = sum(len(r.tokens or []) for r in turns)
-    setup = (
-        f"{len({str(r.id).split('-')[0] for r in turns}):,} chats of {TURNS} turns or more from {words}, {workload(bench, file)['open']} under way at a time: {len(turns):,} requests, {prompt:,} "
-        f"prompt tokens ({prompt // len(turns):,} a request), one at a time, the next chat drawn at random; each answer is in the cache before the next request comes. "
-        f"A prompt may reuse all but its last token; blocks, whole blocks of {BLOCK} within that. Least recently used out first; the cache keeps so many tokens beside "
-        f"the running request. Working set, the most that the chats under way hold at any time: {busy:,} tokens. {' '.join(f'{line[0].upper()}{line[1:]}.' for line in scenario.told)}"
-    )
     why = (
-        "The published chats and their draw are others and were tokenised by another model, so levels are not expected to agree. The shape is: little while the cache is smaller than the chats under way, all there is once they fit with some room for chats "
-        "that have ended, which least recently used cannot tell from the others, and a point or two more for the tree, which also finds the tokens of an incomplete block."
+        "The published chats and their draw are others and were tokenised by another model, so levels are not expected to agree. The shape is: little while "
+        "the cache is smaller than the chats under way, all there is once they fit with some room for chats that have ended, which least recently used cannot tell from the others, and a point or two more for the tree, which also finds the tokens of an incomplete block."
     )
     curves = [
         Curve(name=name, points=[Point(c, y, size(c)) for c, y in by.items() if c is not None]) for name, by in rates.items()
@@ -106,7 +101,21 @@ def find(bench: Bench) -> Findings:
     chart = Chart(
         kind="capacity", title="Hit rate against capacity", x="capacity, tokens", y="prompt tokens reused, %", curves=curves, ceiling=best, log_x=True,
     )  # fmt: skip
-    return Findings(setup.strip(), rows, main, why, [chart])
+    return Findings(setup(scenario, turns, words, busy), rows, main, why, [chart])
+
+
+def setup(scenario: Scenario, turns: list[RequestSpec], words: str, busy: int) -> str:
+    """What was set up, in words."""
+    chats = len({str(r.id).split("-")[0] for r in turns})
+    prompt = sum(len(r.tokens or []) for r in turns)
+    assert isinstance(scenario.workload, Chat)
+    said = (
+        f"{chats:,} chats of {scenario.workload.min_turns} turns or more from {words}, {min(chats, scenario.workload.open)} under way at a time: {len(turns):,} requests, {prompt:,} "
+        f"prompt tokens ({prompt // len(turns):,} a request), one at a time, the next chat drawn at random; each answer is in the cache before the next request comes. "
+        f"A prompt may reuse all but its last token; blocks, whole blocks of {BLOCK} within that. Least recently used out first; the cache keeps so many tokens beside "
+        f"the running request. Working set, the most that the chats under way hold at any time: {busy:,} tokens."
+    )
+    return " ".join([said, *(f"{line[0].upper()}{line[1:]}." for line in scenario.told)])
 
 
 def size(capacity: int | None) -> str:
@@ -114,8 +123,8 @@ def size(capacity: int | None) -> str:
     return "unlimited" if capacity is None else f"{capacity:,} tokens"
 
 
-def rows_of(rates: dict[str, dict[int | None, float]], known: list[int | None], busy: int, own: bool) -> list[Row]:
-    """Levels beside the published ones, then what is asserted: the knee and the tree's lead."""
+def rows_of(rates: dict[str, dict[int | None, float]], known: list[int | None], busy: int, own: bool, asserted: bool) -> list[Row]:
+    """Levels beside the published ones, then the knee and the tree's lead, asserted where the traffic is known."""
     rows = []
     for capacity in known:
         for i, (name, by) in enumerate(rates.items()):
@@ -126,15 +135,16 @@ def rows_of(rates: dict[str, dict[int | None, float]], known: list[int | None], 
         ("twice the working set", 2 * busy, 95, None, "at least 95 %"), ("the working set", busy, 75, None, "at least 75 %"),
         ("a quarter of it", busy // 4, None, 60, "under 60 %"),
     ):  # fmt: skip
-        share = round(100 * tree[capacity] / tree[None], 2)
+        share = round(100 * tree[capacity] / tree[None], 2) if tree[None] else 0.0
         label = f"radix tree, {words} ({capacity:,} tokens): of what unlimited room gives"
-        rows.append(within(label, share, low, high, "%", "replay", rule=rule))
-    lead = round(tree[None] - blocks[None], 2)
+        rows.append(within(label, share, low, high, "%", "replay", rule=rule) if asserted else told(label, share, "%", "replay"))
+    lead, label = round(tree[None] - blocks[None], 2), "unlimited: points that the tree leads the blocks by"
     low, high = ADVANTAGE
+    rule = f"{low:g} to {high:g} points"
     rows.append(
-        within("unlimited: points that the tree leads the blocks by", lead, low, high, "points", "replay", rule=f"{low:g} to {high:g} points", published=1.1, source=MEASURED)
-        if not own
-        else told("unlimited: points that the tree leads the blocks by", lead, "points", "replay")
+        told(label, lead, "points", "replay")
+        if own or not asserted
+        else within(label, lead, low, high, "points", "replay", rule=rule, published=1.1, source=MEASURED)
     )
     return rows
 

@@ -16,7 +16,8 @@ RULES: dict[str, tuple[float | None, float | None, str]] = {
     "canonical": (95, None, "at least 95 %"), "timestamp first": (None, 2, "under 2 %"), "dynamic last": (93, None, "above 93 %"),
     "tools shuffled": (None, 25, "under 25 %: most of it is lost"),
 }  # fmt: skip
-OWN_RULES: dict[str, tuple[float | None, float | None, str]] = {"timestamp first": (None, 2, "under 2 %")}
+OWN_RULES = {"timestamp first": RULES["timestamp first"]}
+"""The small set is too short for more than the collapse."""
 WORDS = {
     "canonical": "tools, instructions, history", "dynamic last": "the same, a note and the time at the end",
     "header first": "a line about the session in front", "note in the middle": "a note that changes with every call, between instructions and history",
@@ -50,13 +51,15 @@ def find(bench: Bench) -> Findings:
         run = bench.run(data, order)
         main = main or run
         rates[order] = round(100 * (run.report.totals.hit_rate or 0), 2)
-        rows.append(row(order, rates[order], file == OWN))
+        rules = {} if bench.file is not None else OWN_RULES if file == OWN else RULES
+        rows.append(row(order, rates[order], rules.get(order)))
         points.append(Point(order, rates[order]))
     assert main is not None
     lost = round(rates["canonical"] - rates["dynamic last"], 2)
     best = max(rate for order, rate in rates.items() if order not in ("canonical", "dynamic last"))
     most = round(rates["canonical"] - best, 2)
-    rows.append(within("points lost with the changing parts at the end", lost, None, most, "points", "replay", rule="no more than anywhere else"))
+    label, rule = "points lost with the changing parts at the end", "no more than anywhere else"
+    rows.append(told(label, lost, "points", "replay") if bench.file else within(label, lost, None, most, "points", "replay", rule=rule))
     count = len(main.scenario.requests)
     setup = (
         f"Agents at work from {words}, {OPEN} sessions under way at a time, the next one drawn at random: {count:,} calls, {main.report.totals.prompt_tokens:,} prompt tokens in the canonical "
@@ -73,10 +76,9 @@ def find(bench: Bench) -> Findings:
     return Findings(setup, rows, main, why, [chart])
 
 
-def row(order: str, rate: float, own: bool) -> Row:
-    """One order's rate; the small set is too short for more than the collapse."""
+def row(order: str, rate: float, rule: tuple[float | None, float | None, str] | None) -> Row:
+    """One order's rate, and what is asserted of it."""
     label = f"{order}: prompt tokens reused"
-    rule = (OWN_RULES if own else RULES).get(order)
     said: dict[str, Any] = {"published": PUBLISHED[order], "source": DEPLOYED} if order in PUBLISHED else {}
     if rule is None:
         return told(label, rate, "%", "replay", **said)
