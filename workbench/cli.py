@@ -209,7 +209,7 @@ def _experiment(args: argparse.Namespace) -> int:
 def _experiments(args: argparse.Namespace) -> int:
     width = max(map(len, experiments.PLANS))
     for plan in experiments.PLANS.values():
-        print(f"{plan.name.ljust(width)}  {plan.question}\n{' ' * width}  {plan.kind}; quick: {plan.quick}; full: {plan.full}")
+        print(f"{plan.name.ljust(width)}  {plan.question}\n{' ' * width}  {plan.kind}; quick: {plan.quick}; full: {plan.full}" + (f"; --file: {plan.takes}" if plan.takes else ""))
     return OK
 
 

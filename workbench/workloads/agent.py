@@ -101,7 +101,7 @@ class Agent(Asked):
 
     def _read(self, maker: Maker, tokenizer: Tokenizer | None) -> tuple[list[Session], list[str]]:
         assert self.file is not None
-        tools = lines.find(self.tools_file, maker) if self.tools_file is not None else None
+        tools = lines.find(self.tools_file, maker, "tools_file") if self.tools_file is not None else None
         try:
             found, tally = trajectories.read(lines.find(self.file, maker), tools, tokenizer.encode if tokenizer else lambda _: [])
         except lines.ReadError as error:

@@ -46,8 +46,8 @@ def own_sets() -> list[str]:
     return sorted(p.name for p in (assets() / "workloads").glob("*") if p.suffix in (".jsonl", ".txt"))
 
 
-def find(file: str, maker: Maker) -> Path:
-    """The file that a workload names: a path, or one of the project's own sets by its name.
+def find(file: str, maker: Maker, key: str = "file") -> Path:
+    """The file that a workload names under `key`: a path, or one of the project's own sets by its name.
 
     Raises ValueError where a page names a file of the machine that serves it.
     """
@@ -58,7 +58,7 @@ def find(file: str, maker: Maker) -> Path:
         return assets() / "workloads" / file
     if not maker.files:
         raise ValueError(
-            "file: a page cannot name a file of the machine that serves it; run this scenario from the command "
+            f"{key}: a page cannot name a file of the machine that serves it; run this scenario from the command "
             f"line, or name one of the sets that come with the workbench: {', '.join(own_sets())}"
         )
     return path
