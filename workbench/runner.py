@@ -72,12 +72,6 @@ def run(
     return Run(scenario, trace, report)
 
 
-def noted(scenario: Scenario) -> str | None:
-    """A scenario's note, and what the reader of its workload has to tell."""
-    told = [f"Workload: {line}." for line in scenario.told]
-    return " ".join([*([scenario.note] if scenario.note else []), *told]) or None
-
-
 def submit(engine: Engine, request: RequestSpec, seed: int, logprobs: int | None = None) -> str:
     """Hand one request of a scenario to an engine; `seed` serves sampled requests that name none."""
     fixed = request.seed if request.seed is not None or request.temperature == 0 else seed
@@ -117,3 +111,9 @@ def token_ids(event: ev.Event) -> Iterable[int]:
     if isinstance(event, ev.GrammarJumped):
         return event.after
     return ()
+
+
+def noted(scenario: Scenario) -> str | None:
+    """A scenario's note, and what the reader of its workload has to tell."""
+    told = [f"Workload: {line}." for line in scenario.told]
+    return " ".join([*([scenario.note] if scenario.note else []), *told]) or None
