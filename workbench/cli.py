@@ -63,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     published.add_argument("name", metavar="NAME")
     published.add_argument("--quick", action="store_true", help="the small version, in seconds")
     published.add_argument("--model", default="embedded", help="for those that run a model: `embedded`, a transformers id or a local folder")
+    published.add_argument("--file", type=Path, metavar="FILE", help="for those that replay recorded traffic: run on this file")
     published.add_argument("--json", action="store_true", help="print the result as one JSON document")
     published.set_defaults(do=_experiment)
 
@@ -195,8 +196,8 @@ def _experiment(args: argparse.Namespace) -> int:
         return load_model(args.model, progress=_progress())
 
     bench = experiments.Bench(
-        quick=args.quick, progress=lambda text: print(text, file=sys.stderr), model=model, model_name=args.model
-    )
+        quick=args.quick, progress=lambda text: print(text, file=sys.stderr), model=model, model_name=args.model, file=args.file,
+    )  # fmt: skip
     result = plan.carry_out(bench)
     if args.json:
         _print_json(result)
@@ -208,7 +209,7 @@ def _experiment(args: argparse.Namespace) -> int:
 def _experiments(args: argparse.Namespace) -> int:
     width = max(map(len, experiments.PLANS))
     for plan in experiments.PLANS.values():
-        print(f"{plan.name.ljust(width)}  {plan.question}\n{' ' * width}  {plan.kind}; quick: {plan.quick}; full: {plan.full}")
+        print(f"{plan.name.ljust(width)}  {plan.question}\n{' ' * width}  {plan.kind}; quick: {plan.quick}; full: {plan.full}" + (f"; --file: {plan.takes}" if plan.takes else ""))
     return OK
 
 

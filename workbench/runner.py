@@ -39,7 +39,7 @@ def run(
     `check` watches the invariant at every step and the fold at the end; a breach stands in the report.
     Raises ScenarioError for a request that the engine cannot take.
     """
-    header = ev.Header(scenario=scenario.name, note=scenario.note, seed=scenario.seed)
+    header = ev.Header(scenario=scenario.name, note=noted(scenario), seed=scenario.seed)
     trace = ev.Trace(header, keep=True, sinks=sinks)
     engine = open_engine(scenario.engine, loaded=loaded, trace=trace, check=check)
     if started:
@@ -112,3 +112,9 @@ def token_ids(event: ev.Event) -> Iterable[int]:
     if isinstance(event, ev.GrammarJumped):
         return event.after
     return ()
+
+
+def noted(scenario: Scenario) -> str | None:
+    """A scenario's note, and what the reader of its workload has to tell."""
+    told = [f"Workload: {line}." for line in scenario.told]
+    return " ".join([*([scenario.note] if scenario.note else []), *told]) or None

@@ -173,13 +173,12 @@ class BlockCache:
         at = len(path) * self._page_bytes
         if at == len(tokens):
             return Stop("last token", at // WIDTH, last.id or None, last.count)
-        near = max(
-            (b for b in last.children.values() if b.ns == ns),
-            key=lambda b: common(b.run, tokens, at, len(tokens)),
-            default=None,
-        )
-        if near is None:
+        children = [b for b in last.children.values() if b.ns == ns]
+        if not children:
             return Stop("end" if path else "no child", at // WIDTH, last.id or None, last.count)
+        first = tokens[at : at + WIDTH]  # few begin with the query's token; only those are looked at closely
+        close = [b for b in children if b.run.startswith(first)] or children[:1]
+        near = max(close, key=lambda b: common(b.run, tokens, at, len(tokens)))
         extra = common(near.run, tokens, at, len(tokens))
         raw = (at + extra) // WIDTH
         if at + extra == len(tokens):

@@ -43,6 +43,10 @@ def stop(
 def _nearest(node: Node, page_size: int, tokens: bytes, at: int, ns: Namespace | None) -> Node | None:
     """The child that shares most tokens with the query; with one-token pages none shares any."""
     children = (c for c in node.children.values() if node.parent is not None or c.ns == ns)
-    if page_size == 1:
-        return next(children, None)
-    return max(children, key=lambda c: common(c.run, tokens, at, len(tokens)), default=None)
+    any_child = next(children, None)
+    if page_size == 1 or any_child is None:
+        return any_child
+    # Few children begin with the query's token; only those are looked at closely.
+    first = tokens[at : at + WIDTH]
+    close = [c for c in (any_child, *children) if c.run.startswith(first)] or [any_child]
+    return max(close, key=lambda c: common(c.run[: page_size * WIDTH], tokens, at, len(tokens)))

@@ -22,7 +22,9 @@ from workbench.workloads.ceiling import best_possible
 
 pytestmark = pytest.mark.xdist_group("experiments")  # each quick version runs once
 
-SCRIPTED = ("walkthrough", "handbook", "capacity", "schedule", "branch-lru", "optimal")
+SCRIPTED = (
+    "walkthrough", "handbook", "capacity", "memory", "hits", "mooncake", "schedule", "aware", "branch-lru", "ordering", "optimal", "amdahl", "speedup",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +76,12 @@ def test_every_chart_can_be_drawn(quick: Any, name: str) -> None:
         figure = draw(chart)
         assert len(figure.data) == len(chart.curves)
         assert [list(trace.y) for trace in figure.data] == [[p.y for p in curve.points] for curve in chart.curves]
+
+
+def test_an_experiment_without_a_run_holds_what_it_states_too(quick: Any) -> None:
+    result = quick("attention")
+    assert result.failed == [] and result.run is None and result.scenario is None
+    assert json.loads(msgspec.json.encode(result))["run"] is None
 
 
 def test_agreement_follows_from_the_rule() -> None:

@@ -18,9 +18,10 @@ from workbench.compare import arms_of
 from workbench.report import Report
 from workbench.runner import run
 from workbench.scenario import ScenarioError, parse, parse_text
-from workbench.workloads import Maker, read
+from workbench.workloads import KINDS, Maker, read
 from workbench.workloads.ceiling import best_possible
-from workbench.workloads.sharegpt import ReadError, conversation
+from workbench.workloads.lines import ReadError
+from workbench.workloads.sharegpt import conversation
 from workbench.workloads.sharegpt import read as read_chats
 
 SMALL = {"kind": "shared_prefix", "groups": 3, "per_group": 4, "prefix": 20, "question": 5}
@@ -92,10 +93,9 @@ def test_ids_stay_in_their_range_and_answers_are_as_long_as_asked() -> None:
 
 
 @pytest.mark.parametrize(("workload", "says"), [
-    (5, "workload: must be a mapping with a kind, one of shared_prefix, chat; got 5"),
-    ({"kind": "x"}, "workload.kind: must be one of shared_prefix, chat; got 'x'"),
-    ({"kind": ["x"]}, "workload.kind: must be one of shared_prefix, chat"),
-    ({"kind": "mooncake"}, "workload.kind: 'mooncake' comes with a later release"),
+    (5, f"workload: must be a mapping with a kind, one of {', '.join(KINDS)}; got 5"),
+    ({"kind": "x"}, f"workload.kind: must be one of {', '.join(KINDS)}; got 'x'"),
+    ({"kind": ["x"]}, f"workload.kind: must be one of {', '.join(KINDS)}"),
     ({"kind": "shared_prefix"}, "workload.groups: is missing"),
     (SMALL | {"groups": 0}, "workload.groups: input should be greater than or equal to 1; got 0"),
     (SMALL | {"groups": True}, "workload.groups: must be a number; got True"),
@@ -288,7 +288,7 @@ def test_a_text_may_hold_any_line_separator(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("content", "says"), [
-    (None, "no such file"), (b"\xff\xfe", "cannot be read"), (b"", "no conversation that can be used (the file is empty)"),
+    (None, "no such file"), (b"\xff\xfe", "line 1: not readable as UTF-8"), (b"", "no conversation that can be used (the file is empty)"),
     (b"[1, 2", "not readable as JSON"), (b'{"a": 1}', "no conversation that can be used; 1 of 1 records"),
 ])  # fmt: skip
 def test_a_file_without_conversations_is_refused(tmp_path: Path, content: bytes | None, says: str) -> None:
@@ -381,15 +381,20 @@ def test_the_engine_reaches_the_ceiling_with_room_for_everything(page_size: int)
     assert engine_reuse(prompts, page_size).totals.cached_tokens == best_possible(prompts, page_size)
 
 
-def test_texts_become_ids_by_the_models_own_tokenizer_or_are_refused_in_a_sentence(
+def test_texts_become_ids_by_the_models_own_tokenizer_or_by_words_and_it_is_told(
     chats: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     scripted = {"workload": {"kind": "chat", "file": str(chats)}}
     scenario._tokenizer.cache_clear()
     with monkeypatch.context() as empty:
         empty.setenv("RADIX_CACHE", str(tmp_path / "nothing"))
-        with pytest.raises(ScenarioError, match=r"^workload\.file: texts become ids by the tokenizer of engine\.model, and .* is not on this machine yet"):
-            parse(scripted, files=True)
+        made = parse(scripted, files=True)
+        with pytest.raises(ScenarioError, match=r"^workload\.file: texts become ids by the tokenizer of engine\.model, and .* is not on this machine yet.*text: words stands in"):
+            parse({"workload": scripted["workload"] | {"text": "tokenizer"}}, files=True)
+    assert made.told[0].startswith("texts became ids without a tokenizer: one id a word")
+    assert (run(made).trace.header.note or "").startswith("Workload: texts became ids without a tokenizer")
+    assert made.requests == parse({"workload": scripted["workload"] | {"text": "words"}}, files=True).requests
+    assert made.requests[0].tokens is not None and len(made.requests[0].tokens) == len(["user", "hi", "end", "assistant"])
 
 
 @pytest.mark.model

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
-from workbench.experiments import branch_lru, capacity, handbook, jump, optimal, overhead, schedule, walkthrough
+from workbench.experiments import (
+    amdahl,
+    attention,
+    aware,
+    branch_lru,
+    capacity,
+    handbook,
+    hits,
+    jump,
+    memory,
+    mooncake,
+    optimal,
+    ordering,
+    overhead,
+    schedule,
+    speedup,
+    walkthrough,
+)
 from workbench.experiments.bench import Bench, Plan, StoppedError
 from workbench.experiments.result import Experiment, Row
 
 PLANS: dict[str, Plan] = {
-    m.PLAN.name: m.PLAN for m in (walkthrough, handbook, capacity, schedule, branch_lru, optimal, overhead, jump)
-}
+    m.PLAN.name: m.PLAN
+    for m in (
+        walkthrough, attention, handbook, capacity, memory, hits, mooncake, schedule, aware, branch_lru, ordering, optimal, amdahl, speedup,
+        overhead, jump,
+    )
+}  # fmt: skip
 
 __all__ = ["PLANS", "Bench", "Experiment", "Plan", "Row", "StoppedError", "find"]
 

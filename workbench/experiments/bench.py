@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from engine import Engine, ModelError
+from engine.config import config_from
 from workbench import scenario as scenarios
 from workbench.experiments.result import Chart, Experiment, Kind, Row
 from workbench.runner import Run, run
@@ -22,11 +25,19 @@ Started = Callable[[Engine], None]
 """Called with an engine that has not run yet."""
 
 
+def outside_data() -> Path | None:
+    """The folder of public data sets that $RADIX_DATA names; None where it is unset or not there."""
+    named = os.environ.get("RADIX_DATA")
+    folder = Path(named).expanduser() if named else None
+    return folder if folder is not None and folder.is_dir() else None
+
+
 @dataclass
 class Bench:
     """What an experiment may use. `quick`: the small version, in seconds.
 
     `model` loads the model when one is needed; `perform` makes a run elsewhere, on a thread that owns the engine.
+    `file`: what the experiment is to run on instead of its own traffic; `data`: where public data sets lie.
     """
 
     quick: bool = False
@@ -35,13 +46,31 @@ class Bench:
     model: Callable[[], Any] | None = None
     model_name: str = "embedded"
     perform: Callable[[Scenario, Started | None], Run] | None = None
+    file: Path | None = None
+    data: Path | None = field(default_factory=outside_data)
+
+    def traffic_file(self, public: str, own: str) -> tuple[str, str]:
+        """The file to run on, and what it is in words: the one named, else (full version) the public one, else our own set."""
+        if self.file is not None:
+            return str(self.file), f"the file {self.file.name}"
+        if not self.quick and self.data is not None and (self.data / public).exists():
+            return str(self.data / public), f"{public} of $RADIX_DATA"
+        return own, f"the project's own small set {own}" + ("" if self.quick else ", as $RADIX_DATA holds no other")
 
     def run(self, data: dict[str, Any], what: str, started: Started | None = None, **engine: Any) -> Run:
         """One run of a scenario, with some of its engine's keys changed. Raises StoppedError when asked to stop."""
         settings = {f"engine.{key}": value for key, value in engine.items()}
         if data["engine"].get("executor") == "model":
             settings["engine.model"] = self.model_name
-        scenario = scenarios.parse(data, settings)
+        return self.perform_one(scenarios.parse(data, settings, files=True), what, started)
+
+    def again(self, scenario: Scenario, what: str, **engine: Any) -> Run:
+        """A run of the same requests, with some of the engine's keys changed."""
+        config = config_from(scenario.engine.model_dump() | engine)
+        return self.perform_one(scenario.model_copy(update={"engine": config}), what)
+
+    def perform_one(self, scenario: Scenario, what: str, started: Started | None = None) -> Run:
+        """One run of a scenario as it is. Raises StoppedError when asked to stop."""
         if self.stop():
             raise StoppedError
         self.progress(what)
@@ -61,11 +90,11 @@ class Bench:
 
 @dataclass
 class Findings:
-    """What one module found; `main` is the run that can be opened elsewhere."""
+    """What one module found; `main` is the run that can be opened elsewhere, None where the engine did not run."""
 
     setup: str
     rows: list[Row]
-    main: Run
+    main: Run | None = None
     differs_because: str | None = None
     charts: list[Chart] = field(default_factory=list)
 
@@ -80,13 +109,18 @@ class Plan:
     quick: str
     full: str
     find: Callable[[Bench], Findings]
+    takes: str | None = None
+    """What kind of file it can run on; None: it makes its own traffic."""
 
     def carry_out(self, bench: Bench) -> Experiment:
         """Run it. Raises StoppedError, or what a run raises."""
+        if bench.file is not None and self.takes is None:
+            raise ValueError(f"--file: {self.name} makes its own traffic and takes no file")
         start = time.perf_counter()
         found = self.find(bench)
         return Experiment(
             name=self.name, question=self.question, setup=found.setup, quick=bench.quick, rows=found.rows,
             differs_because=found.differs_because, seconds=round(time.perf_counter() - start, 3),
-            scenario=scenarios.dump(found.main.scenario), charts=found.charts, run=found.main.report,
+            scenario=scenarios.dump(found.main.scenario) if found.main else None, charts=found.charts,
+            run=found.main.report if found.main else None,
         )  # fmt: skip

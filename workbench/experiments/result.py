@@ -57,6 +57,7 @@ class Chart(msgspec.Struct, kw_only=True):
     y: str
     curves: list[Curve]
     ceiling: Number | None = None
+    log_x: bool = False
 
 
 class Experiment(msgspec.Struct, kw_only=True):

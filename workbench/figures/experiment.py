@@ -37,7 +37,7 @@ def capacity(chart: Chart) -> go.Figure:
         xaxis_tickformat=",",
         yaxis_title=chart.y,
         yaxis_rangemode="tozero",
-        xaxis_rangemode="tozero",
+        **({"xaxis_type": "log"} if chart.log_x else {"xaxis_rangemode": "tozero"}),
     )
 
 

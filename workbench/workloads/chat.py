@@ -6,18 +6,18 @@ for itself, and the next prompt holds the recorded answer all the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
-from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from engine.config import Asked
-from workbench.workloads import sharegpt
+from workbench.workloads import lines, sharegpt, texts
+from workbench.workloads.arrivals import not_too_many
+from workbench.workloads.interleave import Turn, one_by_one, side_by_side
 from workbench.workloads.sharegpt import Conversation
-from workbench.workloads.traffic import MOST_REQUESTS, Maker, Tokenizer, Traffic
+from workbench.workloads.texts import SPELT, Spelt
+from workbench.workloads.traffic import Maker, Tokenizer, Traffic
 
 ANSWER = 16
 """Tokens that a model answers where `output` does not say."""
@@ -31,7 +31,7 @@ class Chat(Asked):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["chat"]
-    file: str = Field(min_length=1, description="ShareGPT layout: a JSON list, or one JSON object a line")
+    file: str = Field(min_length=1, description="ShareGPT layout: a JSON list, or one JSON object a line; or a folder of such files")
     conversations: int | None = Field(None, ge=1, description="how many; null: all of the file")
     pick: Literal["first", "random"] = Field("first", description="which, and in which order they begin")
     open: int = Field(8, ge=1, description="chats going on at a time; another begins when one has ended")
@@ -42,31 +42,49 @@ class Chat(Asked):
     )
     think: float = Field(0.0, ge=0, allow_inf_nan=False, description="seconds from an answer to the next question")
     sequential: bool = Field(False, description="one request at a time over all chats, the next chat drawn at random")
+    answers: Literal["decoded", "stored"] = Field(
+        "decoded", description="stored: a scripted answer takes no step a token; a second request, ID+, stores what it would have left behind (sequential)"
+    )
+    text: Spelt | None = SPELT
+
+    @model_validator(mode="after")
+    def _one_after_the_other(self) -> Chat:
+        if self.answers == "stored" and not self.sequential:
+            raise ValueError("answers: stored ones need their turn before the next request; give sequential: true as well")
+        return self
 
     def traffic(self, maker: Maker) -> Traffic:
         """The requests, the same for the same file and seed. Raises ValueError naming the key."""
-        if not maker.files:
-            raise ValueError(
-                "file: a page cannot name a file of the machine that serves it; run this scenario from the command line"
-            )
+        if self.answers == "stored" and maker.executor == "model":
+            raise ValueError("answers: a model answers for itself; stored ones need a script")
+        path = lines.find(self.file, maker)
         try:
-            chats = sharegpt.read(Path(self.file).expanduser())
-        except sharegpt.ReadError as error:
+            chats = sharegpt.read(path)
+        except lines.ReadError as error:
             raise ValueError(f"file: {error}") from None
         rng = Random(maker.seed)
         chosen = self._chosen(chats.conversations, rng)
-        turns = sum(len(c.turns) for c in chosen)
-        if turns > MOST_REQUESTS:
-            raise ValueError(f"conversations: {turns:,} requests are asked for; at most {MOST_REQUESTS:,} are made")
-        order = self._one_by_one(chosen, rng) if self.sequential else self._side_by_side(chosen)
-        said = {number: self._said(one, number, maker) for number, one in enumerate(chosen, 1)}
-        requests = []
-        for number, turn, after in order:
-            when = {"after": after, "think": self.think} if after else {}
-            requests.append(
-                {"id": _id(number, turn), "label": _label(chosen[number - 1], turn), **said[number][turn - 1], **when}
-            )
-        return Traffic(requests, chats.told)
+        turns = [len(c.turns) for c in chosen]
+        not_too_many("conversations", sum(turns))
+        order = one_by_one(turns, self.open, rng) if self.sequential else side_by_side(turns, self.open)
+        tokenizer, told = (None, []) if maker.executor == "model" else texts.tokenizer(maker, self.text)
+        said = {number: self._said(one, number, tokenizer) for number, one in enumerate(chosen, 1)}
+        requests: list[dict[str, Any]] = []
+        for (number, turn), after in order:
+            asked = {"id": _id((number, turn)), "label": _label(chosen[number - 1], turn), **said[number][turn - 1]}
+            if after:
+                asked |= {"after": requests[-1]["id"] if self.sequential else _id(after), "think": self.think}
+            requests += self._stored(asked) if self.answers == "stored" else [asked]
+        return Traffic(requests, chats.told + told)
+
+    def _stored(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
+        """A turn as prefill alone, and the request that stores its answer: all but the last token, which no pass would have read."""
+        kept = asked["says"][:-1]
+        asked |= {"says": [], "max_new_tokens": 0, "stop_token_ids": []}
+        if not kept:
+            return [asked]
+        answer = {"id": f"{asked['id']}+", "label": "its answer, stored", "tokens": asked["tokens"] + kept}
+        return [asked, {**answer, "says": [], "max_new_tokens": 0, "after": asked["id"]}]
 
     def _chosen(self, conversations: list[Conversation], rng: Random) -> list[Conversation]:
         usable = [c for c in conversations if len(c.turns) >= self.min_turns]
@@ -78,47 +96,23 @@ class Chat(Asked):
         chosen = rng.sample(usable, wanted) if self.pick == "random" else usable[:wanted]
         return [Conversation(c.id, c.turns[: self.max_turns], c.system) for c in chosen]
 
-    def _side_by_side(self, chosen: list[Conversation]) -> Iterator[tuple[int, int, str | None]]:
-        """(chat, turn, whom it waits for): `open` users, each with one chat after another."""
-        for number, one in enumerate(chosen, 1):
-            before = number - self.open
-            after = _id(before, len(chosen[before - 1].turns)) if before > 0 else None
-            for turn in range(1, len(one.turns) + 1):
-                yield number, turn, after
-                after = _id(number, turn)
-
-    def _one_by_one(self, chosen: list[Conversation], rng: Random) -> Iterator[tuple[int, int, str | None]]:
-        """The same, every request waiting for the one before it."""
-        coming = iter(range(1, len(chosen) + 1))
-        going = [[number, 0] for number in islice(coming, self.open)]
-        after = None
-        while going:
-            place = int(rng.random() * len(going))
-            number, turn = going[place][0], going[place][1] + 1
-            going[place][1] = turn
-            yield number, turn, after
-            after = _id(number, turn)
-            if turn == len(chosen[number - 1].turns):
-                fresh = next(coming, None)
-                going[place : place + 1] = [[fresh, 0]] if fresh else []
-
-    def _said(self, one: Conversation, number: int, maker: Maker) -> list[dict[str, Any]]:
-        """Each turn's prompt and answer: as messages for a model, as ids for a script."""
+    def _said(self, one: Conversation, number: int, tokenizer: Tokenizer | None) -> list[dict[str, Any]]:
+        """Each turn's prompt and answer: as ids for a script, as messages for a model, where there is no tokenizer."""
         history = [{"role": "system", "content": one.system}] if one.system else []
         out: list[dict[str, Any]] = []
         for question, answer in one.turns:
             history.append({"role": "user", "content": question})
-            if maker.executor == "model":
+            if tokenizer is None:
                 out.append({"messages": list(history), "max_new_tokens": self.output or ANSWER})
             else:
-                out.append(self._scripted(history, answer, number, maker))
+                out.append(self._scripted(history, answer, number, tokenizer))
             history.append({"role": "assistant", "content": answer or ""})
         return out
 
-    def _scripted(self, history: list[dict[str, str]], answer: str | None, number: int, maker: Maker) -> dict[str, Any]:
+    def _scripted(
+        self, history: list[dict[str, str]], answer: str | None, number: int, tokenizer: Tokenizer
+    ) -> dict[str, Any]:
         """Ids of a prompt and of its recorded answer, with the end marker that a model would close it with."""
-        assert maker.tokenizer is not None
-        tokenizer: Tokenizer = maker.tokenizer()
         try:
             prompt, says = tokenizer.chat(history), tokenizer.encode(answer) if answer is not None else []
         except ValueError as error:
@@ -135,8 +129,8 @@ class Chat(Asked):
         }
 
 
-def _id(number: int, turn: int) -> str:
-    return f"C{number}-{turn}"
+def _id(turn: Turn) -> str:
+    return f"C{turn[0]}-{turn[1]}"
 
 
 def _label(one: Conversation, turn: int) -> str:

@@ -6,21 +6,18 @@ last by nobody. Siblings part at their first token, so that nothing is shared by
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from random import Random
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from engine.config import Asked
-from workbench.workloads.traffic import MOST_REQUESTS, MOST_TOKENS, Maker, Traffic
+from workbench.workloads.arrivals import Timed, not_too_many
+from workbench.workloads.runs import IDS, Range, check_ids, runs
+from workbench.workloads.traffic import Maker, Traffic
 
 
-class SharedPrefix(Asked):
+class SharedPrefix(Timed):
     """Groups of requests; lengths in tokens."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["shared_prefix"]
     groups: int = Field(ge=1, description="passages")
@@ -30,37 +27,18 @@ class SharedPrefix(Asked):
     common: int = Field(0, ge=0, description="tokens that all groups share, before the group's own")
     output: int = Field(16, ge=0, le=1_000_000, description="tokens to answer; 0: prefill only")
     order: Literal["grouped", "shuffled", "round-robin"] = Field("shuffled", description="in which they arrive")
-    ids: tuple[int, int] = Field(
-        (256, 32_000), description="token ids are drawn from the first up to the second, itself left out"
+    zipf: float = Field(
+        0.0, ge=0, le=10, allow_inf_nan=False, description="the k-th passage is asked for in proportion to 1/k^zipf, per_group on average; 0: all alike"
     )
-    sequential: bool = Field(False, description="each after the one before has ended")
-    think: float = Field(0.0, ge=0, allow_inf_nan=False, description="seconds between them (sequential)")
-    rate: float | None = Field(None, gt=0, allow_inf_nan=False, description="requests a second, at random (Poisson)")
-    every: int | None = Field(None, ge=1, description="steps from one arrival to the next")
+    ids: Range = Field(IDS, description="token ids are drawn from the first up to the second, itself left out")
 
     @model_validator(mode="after")
     def _consistent(self) -> SharedPrefix:
-        low, high = self.ids
-        if not 0 <= low < high:
-            raise ValueError(f"ids: must be two numbers, 0 or more, the second above the first; got [{low}, {high}]")
         if not self.length:
             raise ValueError("question: prompts are empty; common, prefix or question must be 1 or more")
-        timing = [k for k in ("sequential", "rate", "every") if getattr(self, k)]
-        if len(timing) > 1:
-            raise ValueError(f"{timing[1]}: give at most one of sequential, rate, every; got {', '.join(timing)}")
-        if self.think and not self.sequential:
-            raise ValueError("think: counts from the end of the request before; give sequential: true as well")
-        if self.count > MOST_REQUESTS:
-            raise ValueError(f"groups: {self.count:,} requests are asked for; at most {MOST_REQUESTS:,} are made")
-        if self.count * self.length > MOST_TOKENS:
-            raise ValueError(
-                f"groups: {self.count * self.length:,} prompt tokens are asked for; at most {MOST_TOKENS:,} are made"
-            )
-        siblings = self.groups if self.prefix else self.count
-        if max(siblings, self.per_group) > high - low:
-            raise ValueError(
-                f"ids: {max(siblings, self.per_group):,} runs must begin with different ids, and there are {high - low:,}"
-            )
+        not_too_many("groups", self.count, self.count * self.length)
+        one_group = self.count if self.zipf else self.per_group
+        check_ids(self.ids, max(self.groups if self.prefix else self.count, one_group))
         return self
 
     @property
@@ -76,59 +54,46 @@ class SharedPrefix(Asked):
     def traffic(self, maker: Maker) -> Traffic:
         """The requests, the same for the same seed."""
         rng = Random(maker.seed)
-        order = self._order(rng)
-        prompts = self._prompts(rng)
+        sizes = self._sizes(rng)
+        order = self._order(sizes, rng)
+        prompts = self._prompts(sizes, rng)
+        names = [f"R{i}" for i in range(1, self.count + 1)]
         return Traffic(
             [
                 {
-                    "id": f"R{i}", "label": f"group {group}, question {question}", "tokens": prompts[group, question],
+                    "id": name, "label": f"group {group}, question {question}", "tokens": prompts[group, question],
                     "max_new_tokens": self.output, "ignore_eos": True, **when,
                 }
-                for i, ((group, question), when) in enumerate(zip(order, self._arrivals(rng), strict=True), 1)
+                for name, (group, question), when in zip(names, order, self.moments(names, rng), strict=True)
             ]
         )  # fmt: skip
 
-    def _order(self, rng: Random) -> list[tuple[int, int]]:
-        """(group, question) as they arrive. Drawn before all else: it is the same for any lengths."""
-        groups, questions = range(1, self.groups + 1), range(1, self.per_group + 1)
+    def _sizes(self, rng: Random) -> list[int]:
+        """Questions on each passage."""
+        if not self.zipf:
+            return [self.per_group] * self.groups
+        weights = [k**-self.zipf for k in range(1, self.groups + 1)]
+        drawn = rng.choices(range(self.groups), weights, k=self.count)
+        return [drawn.count(group) for group in range(self.groups)]
+
+    def _order(self, sizes: list[int], rng: Random) -> list[tuple[int, int]]:
+        """(group, question) as they arrive. Drawn before all prompts: it is the same for any lengths."""
+        order = [(group, question) for group, size in enumerate(sizes, 1) for question in range(1, size + 1)]
         if self.order == "round-robin":
-            return [(group, question) for question in questions for group in groups]
-        order = [(group, question) for group in groups for question in questions]
+            return sorted(order, key=lambda one: (one[1], one[0]))
         if self.order == "shuffled":
             rng.shuffle(order)
         return order
 
-    def _arrivals(self, rng: Random) -> Iterator[dict[str, Any]]:
-        """When each request arrives; no word of it: all at once, when they are submitted."""
-        now = 0.0
-        for i in range(self.count):
-            if self.sequential:
-                yield {"after": f"R{i}", "think": self.think} if i else {}
-            elif self.rate is not None:
-                now -= math.log(1 - rng.random()) / self.rate
-                yield {"at": round(now, 6)}
-            elif self.every is not None:
-                yield {"at_step": 1 + i * self.every}
-            else:
-                yield {}
-
-    def _prompts(self, rng: Random) -> dict[tuple[int, int], list[int]]:
+    def _prompts(self, sizes: list[int], rng: Random) -> dict[tuple[int, int], list[int]]:
         """(group, question) -> token ids."""
-        common = self._runs(rng, 1, self.common)[0]
-        passages = self._runs(rng, self.groups, self.prefix)
+        common = runs(rng, 1, self.common, self.ids)[0]
+        passages = runs(rng, self.groups, self.prefix, self.ids)
         # Without passages all questions are siblings.
-        families = [self.per_group] * self.groups if self.prefix else [self.count]
-        questions = [run for size in families for run in self._runs(rng, size, self.question)]
+        families = sizes if self.prefix else [self.count]
+        questions = iter([one for size in families for one in runs(rng, size, self.question, self.ids)])
         return {
-            (group, question): common + passage + questions[(group - 1) * self.per_group + question - 1]
-            for group, passage in enumerate(passages, 1)
-            for question in range(1, self.per_group + 1)
+            (group, question): common + passages[group - 1] + next(questions)
+            for group, size in enumerate(sizes, 1)
+            for question in range(1, size + 1)
         }
-
-    def _runs(self, rng: Random, count: int, length: int) -> list[list[int]]:
-        """So many runs of random ids, no two of which begin with the same one."""
-        if not length:
-            return [[] for _ in range(count)]
-        low, high = self.ids
-        firsts = rng.sample(range(low, high), count)
-        return [[first, *(low + int(rng.random() * (high - low)) for _ in range(length - 1))] for first in firsts]

@@ -6,11 +6,11 @@ used are counted and the first few named; none stops the reading.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from workbench.workloads.lines import Tally, decoded, records, whole_text
 
 ROLES = {
     "human": "user",
@@ -20,12 +20,6 @@ ROLES = {
     "chatgpt": "assistant",
     "system": "system",
 }
-NAMED = 3
-"""Bad records that are named; the others are only counted."""
-
-
-class ReadError(ValueError):
-    """A file that holds nothing usable; one sentence."""
 
 
 @dataclass(frozen=True)
@@ -38,65 +32,43 @@ class Conversation:
 
 
 @dataclass
-class Chats:
+class Chats(Tally):
     """What was read: usable conversations, how many records there were, and what was wrong with the others."""
 
     conversations: list[Conversation] = field(default_factory=list)
-    records: int = 0
-    wrong: list[str] = field(default_factory=list)
-
-    @property
-    def told(self) -> list[str]:
-        """One sentence about the records that could not be used; nothing where all could."""
-        if not self.wrong:
-            return []
-        named = "; ".join(self.wrong[:NAMED]) + ("; …" if len(self.wrong) > NAMED else "")
-        return [f"{len(self.wrong):,} of {self.records:,} records could not be used: {named}"]
 
 
 def read(path: Path) -> Chats:
-    """All conversations of a file. Raises ReadError when it cannot be read or holds none."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise ReadError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ReadError(f"{path}: cannot be read ({error})") from None
+    """All conversations of a file, or of a folder's files by name. Raises ReadError when it cannot be read or holds none."""
+    if path.is_dir():
+        return _folder(path)
     chats = Chats()
-    for where, record in _records(text, path):
+    for where, record in records(path):
         chats.records += 1
         try:
             chats.conversations.append(conversation(record, where))
         except ValueError as error:
             chats.wrong.append(f"{where}: {error}")
     if not chats.conversations:
-        raise ReadError(
-            f"{path}: no conversation that can be used"
-            + (f"; {chats.told[0]}" if chats.told else " (the file is empty)")
-        )
+        raise chats.nothing(path, "conversation")
     return chats
 
 
-def _records(text: str, path: Path) -> Iterator[tuple[str, Any]]:
-    """Each record with where it stands: a list's item, or a line that is still to be decoded."""
-    if text.lstrip().startswith("["):
-        try:
-            records = json.loads(text)
-        except ValueError as error:
-            raise ReadError(f"{path}: not readable as JSON ({error})") from None
-        yield from ((f"record {i}", record) for i, record in enumerate(records, 1))
-        return
-    # Not splitlines(): texts may hold other line separators as they are.
-    yield from ((f"line {i}", line) for i, line in enumerate(text.split("\n"), 1) if line.strip())
+def _folder(path: Path) -> Chats:
+    chats = Chats()
+    for file in sorted(p for p in path.iterdir() if p.suffix in (".json", ".jsonl")):
+        one = read(file)
+        chats.records += one.records
+        chats.conversations += one.conversations
+        chats.wrong += [f"{file.name}, {wrong}" for wrong in one.wrong]
+    if not chats.conversations:
+        raise chats.nothing(path, "conversation")
+    return chats
 
 
 def conversation(record: Any, where: str) -> Conversation:
     """One record, or the line that holds it, as a conversation. Raises ValueError saying what is wrong with it."""
-    if isinstance(record, str):
-        try:
-            record = json.loads(record)
-        except ValueError:
-            raise ValueError("not readable as JSON") from None
+    record = decoded(record)
     if not isinstance(record, dict) or not isinstance(record.get("conversations"), list):
         raise ValueError("has no list of conversations")
     system: str | None = None
@@ -120,11 +92,4 @@ def _message(message: Any, number: int) -> tuple[str, str]:
     who = message.get("from") if isinstance(message, dict) else None
     if not isinstance(who, str) or who not in ROLES:
         raise ValueError(f"message {number} is from {who!r}; known are {', '.join(ROLES)}")
-    text = message.get("value")
-    if not isinstance(text, str):
-        raise ValueError(f"message {number} has no text as its value")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError(f"message {number} holds half a character (a lone surrogate)") from None
-    return ROLES[who], text
+    return ROLES[who], whole_text(message.get("value"), f"message {number}")
