@@ -7,6 +7,9 @@ from heapq import heappop, heappush
 
 from engine.request import Request
 
+DIGITS = 9
+"""Clocks tell nanoseconds: what is due at 0.30000000000000004 s is due when it is 0.3."""
+
 
 @dataclass(slots=True, eq=False)
 class Coming:
@@ -35,6 +38,7 @@ class Arrivals:
         self, request: Request, at: float | None, at_step: int | None, after: str | None, think: float
     ) -> None:
         """Expect a request."""
+        at = None if at is None else round(at, DIGITS)
         coming = self._coming[request.id] = Coming(request, self._count, at, think)
         self._count += 1
         if at is not None:
@@ -56,7 +60,7 @@ class Arrivals:
     def ended(self, request: str, t: float) -> None:
         """A request ended at `t`: those that waited for it now have a time."""
         for coming in self._after.pop(request, ()):
-            coming.at = t + coming.think
+            coming.at = round(t + coming.think, DIGITS)
             heappush(self._by_time, (coming.at, coming.number, coming))
 
     def due(self, step: int, t: float) -> list[tuple[Request, float]]:

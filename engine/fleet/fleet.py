@@ -131,7 +131,7 @@ class Fleet:
             ev.RequestRouted, request=request.id, chosen=choice.chosen, reason=choice.reason, loads=choice.loads,
             matches=choice.matches,
         )  # fmt: skip
-        voice.commit()
+        # Not committed: a step may be in flight there, whose grammars are ahead of what was told of them.
         self.engines[choice.chosen].expect(request, due, self._aborts.pop(request.id, None))
         return choice.chosen
 

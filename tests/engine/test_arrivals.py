@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.arrivals import Arrivals
 from engine.request import Request, SamplingParams
+from tests.engine.lab import Lab
 
 
 def request(name: str) -> Request:
@@ -20,6 +21,14 @@ def expecting(*asked: tuple[str, dict[str, object]]) -> Arrivals:
 
 def names(due: list[tuple[Request, float]]) -> list[tuple[str, float]]:
     return [(r.id, t) for r, t in due]
+
+
+def test_a_time_that_no_clock_tells_is_met_all_the_same() -> None:
+    lab = Lab(pages=16)
+    lab.ask("R1", "A4", at=0.1 * 3)
+    lab.ask("R2", "B4", after="R1", think=0.1 * 3)
+    lab.run(limit=10)
+    assert sorted(lab.outputs) == ["R1", "R2"]
 
 
 def test_together_due_means_in_order_of_submission() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 
 from engine import EngineConfig, Fleet
 from engine import events as ev
@@ -113,7 +113,7 @@ def test_cache_aware_gives_up_the_prefix_where_the_loads_are_too_far_apart() -> 
     bus = Bus(pages=256, router_balance=(2, 1.5))
     for i in range(5):
         bus.ask(f"R{i}", f"A8+B{i + 1}", 30, at=0.1 * i)
-    assert bus.run().routed() == {"R0": 0, "R1": 0, "R2": 0, "R3": 1, "R4": 0}
+    assert bus.run().routed() == {"R0": 0, "R1": 0, "R2": 0, "R3": 1, "R4": 1}  # R3 shares the most with R4
     assert bus.events(ev.RequestRouted)[3].reason == "loads too far apart (3 and 0)"
 
 
@@ -177,7 +177,7 @@ def test_random_traffic_on_replicas_says_what_one_engine_says(router: str) -> No
     """Invariant, fold and outputs, for every router."""
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=25, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=25, deadline=None, derandomize=True, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(case=cases(2))
     def check(case: Case) -> None:
         config = case.config | {"overlap": False, "jump": "verified", "replicas": 3, "router": router, "router_balance": (2, 1.5)}
