@@ -33,7 +33,6 @@ def test_seven_tabs_of_one_browser_see_all_of_a_run_and_still_can_be_used(
     watched = open_page()
     pages = [watched.page, *(watched.context.new_page() for _ in range(TABS - 1))]
     for page in pages:
-        page.on("console", lambda m: watched.complaints.append(m.text))
         opened(type("Tab", (), {"page": page}), f"{served.url}#run={stepped.id}")
     for page in pages:
         stepped.step(2)
