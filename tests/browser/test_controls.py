@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.serving import SCRIPTED, Served, choose, opened, run
+from tests.browser.serving import SCRIPTED, Served, choose, opened, run, unfold
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -82,8 +82,7 @@ def test_questions_that_were_pasted_or_typed_just_before_run_are_asked_whole(ser
 def test_an_edited_text_is_somebodys_own_and_the_menu_says_so(served: Served, open_page: Callable[..., Any]) -> None:
     page = opened(open_page(), served.url)
     choose(page, SCRIPTED)
-    page.click("#folded > button")
-    text = page.input_value("#yaml textarea")
+    text = unfold(page, "walkthrough")
     page.fill("#yaml textarea", text.replace("pages: 32", "pages: 41"))
     page.wait_for_function("document.querySelector('#preset input').value.includes('my own scenario')")
     start(page)

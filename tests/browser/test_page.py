@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.browser.conftest import SIZES
-from tests.browser.serving import SCRIPTED, Served, choose, opened, run, sideways
+from tests.browser.serving import SCRIPTED, Served, choose, opened, run, sideways, unfold
 from workbench import presets
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -69,8 +69,7 @@ def test_scrubbing_back_and_forth_shows_other_moments(served: Served, open_page:
 
 def shortened(page: Any, sections: int, tokens: int) -> None:
     """Leave the first sections of the handbook on the page, and ask for answers of so many tokens whatever they say."""
-    page.click("#folded > button")
-    data = yaml.safe_load(page.input_value("#yaml textarea"))
+    data = yaml.safe_load(unfold(page, "handbook"))
     for request in data["requests"]:
         system = request["messages"][0]
         system["content"], cut = system["content"].split(f"\n\n{sections + 1}. ")
@@ -107,7 +106,7 @@ def test_the_real_model_serves_the_handbook_in_both_arms(whole: bool, served: Se
 def test_stop_ends_a_run_and_the_next_one_is_served(served: Served, open_page: Callable[..., Any]) -> None:
     page = opened(open_page(), served.url)
     page.wait_for_selector("#model-chip[data-status=ready]", timeout=MODEL_TIMEOUT)
-    shortened(page, sections=2, tokens=400)
+    shortened(page, sections=1, tokens=400)
     page.click("#run")
     page.wait_for_selector("#stop:not([disabled])")
     page.click("#stop")
@@ -139,8 +138,7 @@ def test_an_impossible_pool_is_refused_by_name_and_nothing_is_lost(served: Serve
 def test_the_scenario_can_be_edited_and_what_is_wrong_with_it_is_said(served: Served, open_page: Callable[..., Any]) -> None:
     page = opened(open_page(), served.url)
     choose(page, SCRIPTED)
-    page.click("#folded > button")
-    text = page.input_value("#yaml textarea")
+    text = unfold(page, "walkthrough")
     page.fill("#yaml textarea", text.replace("pages: 32", "pagez: 32"))
     page.wait_for_selector("#wrong")
     assert "engine.pagez: unknown key" in page.inner_text("#wrong")
