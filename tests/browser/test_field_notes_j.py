@@ -65,7 +65,8 @@ def test_j1_two_tabs_have_engines_of_their_own(served: Served, open_page: Callab
     assert one.input_value("#pages input") == "32" and one.input_value("#policy input") == "fcfs"
 
 
-UPDATES = """([header, events, updates]) => new Promise(async (done) => {
+UPDATES = """(given) => new Promise(async (done) => {
+  const [header, events, updates] = JSON.parse(given);
   if (!window.player) {
     window.player = RadixPlayer.mount(document.getElementById('at'), { theme: 'light' });
     const draw = player.draw.bind(player);
@@ -98,7 +99,7 @@ def test_j2_thousands_of_updates_leave_the_page_as_large_as_it_was(open_page: Ca
     session.send("Performance.enable")
     seen = []
     for _ in range(rounds):
-        draws, frames, length = page.evaluate(UPDATES, [header, events, 300])
+        draws, frames, length = page.evaluate(UPDATES, json.dumps([header, events, 300]))
         assert length == len(events) and draws <= frames + 2 < 300
         page.wait_for_function("!player.tree.icicle.tween.moving")
         session.send("HeapProfiler.collectGarbage")
@@ -192,7 +193,8 @@ def test_j5_view_selection_and_tip_outlast_ten_updates_and_it_can_be_held_still(
     until(lambda: page.get_attribute(".radix-player", "data-seq") == str(len(stepped.lines) - 1))
 
 
-CHANGES = """async ([header, events, cut, changes]) => {
+CHANGES = """async (given) => {
+  const [header, events, cut, changes] = JSON.parse(given);
   window.player = RadixPlayer.mount(document.getElementById('at'), { theme: 'light' });
   const tree = player.tree.icicle;
   await player.load({ header, events: events.slice(0, cut) });
@@ -217,7 +219,7 @@ def test_j6_a_tree_of_500_nodes_is_drawn_once_a_change_with_narrow_branches_fold
     """J6: 500 nodes, 5 changes a second. What a frame costs is printed by benchmarks/tree_frames.py; here: how much is drawn."""
     header, events = lines(make(9000, 500, seed=5))
     page = bare(open_page)
-    seen = page.evaluate(CHANGES, [header, events, len(events) - 80, 8])
+    seen = page.evaluate(CHANGES, json.dumps([header, events, len(events) - 80, 8]))
     assert len(seen) == 10
     for drawn, live, shown, cells in seen:
         assert drawn == 1  # the other views rest while the tree moves to its new place

@@ -128,5 +128,5 @@ def test_a_run_that_the_server_has_forgotten_is_said_to_be(served: Served, open_
     page = watched.page
     page.goto(f"{served.url}#run=never-was")
     page.wait_for_function("document.querySelector('#shown')?.innerText.includes('no such run')")
-    watched.complaints.clear()  # the browser itself notes the 404
     page.goto("about:blank")
+    watched.complaints.clear()  # the browser itself notes the 404
