@@ -262,8 +262,8 @@ def test_nothing_scrolls_sideways_and_no_text_is_too_small(tapes: Any, size: str
     assert small == []
 
 
-def test_a_narrower_window_draws_tape_and_automaton_anew(tapes: Any) -> None:
-    page = tapes
+def test_a_narrower_window_draws_tape_and_automaton_anew(scripted: Served, open_page: Callable[..., Any]) -> None:
+    page = opened(scripted, open_page())
     wide = page.evaluate(
         "[document.querySelectorAll('.rd-line').length, document.querySelector('.ra').getBoundingClientRect().height]"
     )
