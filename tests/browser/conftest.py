@@ -33,34 +33,92 @@ def chromium() -> Iterator[Any]:
 
 
 class Watched:
-    """A page that remembers what it asked for over the network and what it complained about."""
+    """A window that remembers what its pages asked for over the network and what they complained about.
 
-    def __init__(self, browser: Any, size: str, dark: bool, **options: Any) -> None:
-        width, height = SIZES[size]
-        self.context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light", **options
-        )
+    Test after test may load its pages here, each a new document in an emptied profile: the browser has the scripts
+    compiled, which is two thirds of what it takes to open the app in a new window.
+    """
+
+    def __init__(self, browser: Any, **options: Any) -> None:
+        self.context = browser.new_context(**options)
         self.page = self.context.new_page()
+        self.session = self.context.new_cdp_session(self.page)
         self.requests: list[str] = []
         self.complaints: list[str] = []
-        self.page.on("request", lambda r: self.requests.append(r.url))
-        self.page.on("console", lambda m: self.complaints.append(m.text))
-        self.page.on("pageerror", lambda e: self.complaints.append(str(e)))
+        self.context.on("request", lambda r: self.requests.append(r.url))
+        self.context.on("console", lambda m: self.complaints.append(m.text))
+        self.context.on("weberror", lambda e: self.complaints.append(str(e.error)))
+
+    def show(self, size: str, dark: bool, reduced_motion: str = "no-preference", offline: bool = False) -> None:
+        """Take the size and the user's wishes that a test asks for, with nothing on record."""
+        width, height = SIZES[size]
+        self.page.set_viewport_size({"width": width, "height": height})
+        self.page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion=reduced_motion)
+        self.context.set_offline(offline)
+        self.requests.clear()
+        self.complaints.clear()
+
+    def heard(self) -> list[str]:
+        """The complaints of all that the pages did until now."""
+        for page in self.context.pages:
+            page.evaluate("0")  # what was said before the answer has come before it
+        return list(self.complaints)
+
+    def leave(self) -> None:
+        """Close what was opened beside the page, and keep nothing of it but the browser's cache."""
+        for other in self.context.pages:
+            if other is not self.page:
+                other.close()
+        origins = {"/".join(url.split("/")[:3]) for url in self.requests if url.startswith("http")}
+        self.page.goto("about:blank")
+        for origin in origins:
+            kept = "local_storage,cookies,indexeddb,service_workers"
+            self.session.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": kept})
+
+
+@pytest.fixture(scope="session")
+def windows() -> list[Watched]:
+    """The windows that tests use one after the other."""
+    return []
 
 
 @pytest.fixture
-def open_page(chromium: Any) -> Iterator[Callable[..., Watched]]:
-    """`open_page(size, dark)` gives a fresh page; all of a test's pages must end without a complaint."""
-    opened: list[Watched] = []
+def open_page(chromium: Any, windows: list[Watched]) -> Iterator[Callable[..., Watched]]:
+    """`open_page(size, dark)` gives an empty page in a window (a browser profile) that no other page of the test has.
 
-    def make(size: str = "desktop", dark: bool = False, **options: Any) -> Watched:
-        opened.append(Watched(chromium, size, dark, **options))
-        return opened[-1]
+    `fresh=True` makes a window for this test alone: a browser that has never been here. All of a test's pages must
+    end without a complaint.
+    """
+    opened: list[Watched] = []
+    taken: list[Watched] = []
+
+    def make(size: str = "desktop", dark: bool = False, fresh: bool = False, bypass_csp: bool = False, **wishes: Any) -> Watched:
+        if fresh or bypass_csp:
+            watched = Watched(chromium, bypass_csp=bypass_csp)
+        else:
+            if len(taken) == len(windows):
+                windows.append(Watched(chromium))
+            watched = windows[len(taken)]
+            taken.append(watched)
+        opened.append(watched)
+        watched.show(size, dark, **wishes)
+        return watched
 
     yield make
+    heard = []
     for watched in opened:
-        watched.context.close()
-        assert watched.complaints == []
+        try:
+            heard += watched.heard()
+            if watched in taken:
+                watched.leave()
+            else:
+                watched.context.close()
+        except sync_api.Error:  # a page that does not let go is not handed on
+            if watched in taken:
+                windows.remove(watched)
+            watched.context.close()
+            raise
+    assert heard == []
 
 
 def _serve(model: str) -> Iterator[Served]:

@@ -66,6 +66,14 @@ def choose(page: Any, title: str) -> None:
     page.wait_for_function(f"document.querySelector('#note').innerText.includes({json.dumps(note[:40])})")
 
 
+def unfold(page: Any, name: str) -> str:
+    """Open the scenario's text, and wait until it is that of the scenario of this name."""
+    page.click("#folded > button")
+    page.wait_for_function("name => document.querySelector('#yaml textarea')?.value.startsWith(`name: ${name}\\n`)", arg=name)
+    text: str = page.input_value("#yaml textarea")
+    return text
+
+
 def run(page: Any, timeout: int = 20_000) -> None:
     """Press Run and wait until it has ended."""
     before = page.locator(".radix-player").get_attribute("data-run")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 import pytest
 
 from engine import events as ev
-from tests.browser.conftest import SIZES
+from tests.browser.conftest import SIZES, Watched
 from tests.browser.serving import Served
 from tests.browser.test_axe import THEMES, faults
 from tests.workbench.decoded import RECORD, known, run
@@ -39,14 +39,43 @@ def opened(served: Served, watched: Any, mode: str = "verified", where: str = ""
     return page
 
 
+FITS = "(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth + 1)(document.querySelector('.rd-automaton'))"
+"""The automaton is drawn anew in its place, a while after the window has another size."""
+
+
 def at(page: Any) -> tuple[int, int]:
     root = page.locator(".rd-root")
     return int(root.get_attribute("data-arm")), int(root.get_attribute("data-at"))
 
 
-def test_two_tapes_stand_aligned_with_each_token_by_its_source(scripted: Served, open_page: Callable[..., Any]) -> None:
-    watched = open_page()
-    page = opened(scripted, watched)
+@pytest.fixture(scope="module")
+def both(scripted: Served, chromium: Any) -> Iterator[Watched]:
+    """The page on two runs, opened once for the tests that only look at it."""
+    watched = Watched(chromium)
+    watched.show("desktop", False)
+    opened(scripted, watched)
+    yield watched
+    watched.context.close()
+
+
+@pytest.fixture
+def tapes(both: Watched) -> Iterator[Any]:
+    """The page on two runs at the first token, with the focus nowhere."""
+    both.page.set_viewport_size(dict(zip(("width", "height"), SIZES["desktop"], strict=True)))
+    both.page.evaluate("document.activeElement.blur()")
+    go(both.page, 0)
+    yield both.page
+    assert both.heard() == []
+
+
+def go(page: Any, at: int) -> None:
+    """Choose a token of the first tape by the address."""
+    page.evaluate("at => { location.hash = location.hash.replace(/&(at|arm)=[^&]*/g, '') + `&at=${at}`; }", at)
+    page.wait_for_selector(f".rd-root[data-arm='0'][data-at='{at}']")
+
+
+def test_two_tapes_stand_aligned_with_each_token_by_its_source(scripted: Served, both: Watched, tapes: Any) -> None:
+    page = tapes
     for arm, mode in enumerate(("verified", "off")):
         d = decode(known(mode))
         chips = page.eval_on_selector_all(
@@ -59,11 +88,11 @@ def test_two_tapes_stand_aligned_with_each_token_by_its_source(scripted: Served,
         const b = document.querySelector(`.rd-tok[data-arm="1"][data-at="${a.dataset.at}"]`);
         return Math.abs(a.getBoundingClientRect().right - b.getBoundingClientRect().right); })""")
     assert max(edges) < 1
-    assert not [u for u in watched.requests if not u.startswith((scripted.url, "data:", "blob:"))]
+    assert not [u for u in both.requests if not u.startswith((scripted.url, "data:", "blob:"))]
 
 
-def test_the_words_tell_passes_and_whether_the_answers_agree(scripted: Served, open_page: Callable[..., Any]) -> None:
-    page = opened(scripted, open_page())
+def test_the_words_tell_passes_and_whether_the_answers_agree(tapes: Any) -> None:
+    page = tapes
     words = page.inner_text(".rd-words")
     jump, plain = decode(known("verified")), decode(known("off"))
     assert f"{jump.passes} passes for 27 tokens, plain decoding {plain.passes} for 27" in words
@@ -71,8 +100,9 @@ def test_the_words_tell_passes_and_whether_the_answers_agree(scripted: Served, o
     assert "simulated time" in page.inner_text("#shown")
 
 
-def test_arrow_keys_step_along_a_tape_and_between_the_two(scripted: Served, open_page: Callable[..., Any]) -> None:
-    page = opened(scripted, open_page(), where="&at=5")
+def test_arrow_keys_step_along_a_tape_and_between_the_two(tapes: Any) -> None:
+    page = tapes
+    go(page, 5)
     assert at(page) == (0, 5)
     page.keyboard.press("ArrowRight")
     assert at(page) == (0, 6)
@@ -89,16 +119,17 @@ def test_arrow_keys_step_along_a_tape_and_between_the_two(scripted: Served, open
     assert page.evaluate("document.activeElement.dataset.at") == "10"
 
 
-def test_typing_in_a_box_steps_nothing(scripted: Served, open_page: Callable[..., Any]) -> None:
-    page = opened(scripted, open_page(), where="&at=5")
+def test_typing_in_a_box_steps_nothing(tapes: Any) -> None:
+    page = tapes
+    go(page, 5)
     page.focus("#prompt textarea")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("End")
     assert at(page) == (0, 5)
 
 
-def test_the_mask_of_the_chosen_token_is_told(scripted: Served, open_page: Callable[..., Any]) -> None:
-    page = opened(scripted, open_page())
+def test_the_mask_of_the_chosen_token_is_told(tapes: Any) -> None:
+    page = tapes
     d = decode(known("verified"))
     jumped = next(i for i, t in enumerate(d.tokens) if t.source == "jumped")
     page.click(f".rd-tok[data-arm='0'][data-at='{jumped}']")
@@ -108,8 +139,8 @@ def test_the_mask_of_the_chosen_token_is_told(scripted: Served, open_page: Calla
     assert page.get_attribute(".rp-mask .rp-why-line", "aria-live") == "polite"
 
 
-def test_the_walk_goes_along_in_the_automaton(scripted: Served, open_page: Callable[..., Any]) -> None:
-    page = opened(scripted, open_page(), where="&at=0")
+def test_the_walk_goes_along_in_the_automaton(tapes: Any) -> None:
+    page = tapes
     d = decode(known("verified"))
     for i, token in enumerate(d.tokens):
         where = page.inner_text(".rd-where")
@@ -123,8 +154,8 @@ def test_the_walk_goes_along_in_the_automaton(scripted: Served, open_page: Calla
             page.keyboard.press("ArrowRight")
 
 
-def test_tape_and_automaton_have_their_tables(scripted: Served, open_page: Callable[..., Any]) -> None:
-    page = opened(scripted, open_page())
+def test_tape_and_automaton_have_their_tables(tapes: Any) -> None:
+    page = tapes
     d = decode(known("verified"))
     page.get_by_role("button", name="the tape as a table").click()
     rows = page.locator(".rp-tape [data-arm='0'] tbody tr")
@@ -221,14 +252,11 @@ def test_no_text_of_an_answer_or_a_grammar_becomes_markup(scripted: Served, open
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_nothing_scrolls_sideways_and_no_text_is_too_small(
-    scripted: Served, open_page: Callable[..., Any], size: str
-) -> None:
-    page = opened(scripted, open_page(size))
+def test_nothing_scrolls_sideways_and_no_text_is_too_small(tapes: Any, size: str) -> None:
+    page = tapes
+    page.set_viewport_size(dict(zip(("width", "height"), SIZES[size], strict=True)))
+    page.wait_for_function(FITS)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert page.evaluate(
-        "document.querySelector('.rd-automaton').scrollWidth <= document.querySelector('.rd-automaton').clientWidth + 1"
-    )
     small = page.evaluate("""() => [...document.querySelectorAll('.rd *')].filter(n => n.childElementCount === 0 && n.textContent.trim()
         && n.getClientRects().length && parseFloat(getComputedStyle(n).fontSize) < 11).map(n => n.outerHTML.slice(0, 80))""")
     assert small == []

