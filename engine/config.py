@@ -96,6 +96,8 @@ class EngineConfig(Asked):
     retract_to: Literal["back", "front"] = "back"
     retract_max: int = Field(8, ge=1)
     overlap: bool = False
+    speculate: int = Field(0, ge=0, le=64, description="tokens a pass drafts from what was said before; 0: none")
+    speculate_ngram: int = Field(2, ge=1, le=8, description="tokens that must have occurred before, for a draft to follow them")
     host_pages: int = Field(0, ge=0)
     host_policy: Literal["write-through", "write-back"] = "write-through"
     host_threshold: int = Field(1, ge=1)
@@ -136,6 +138,8 @@ class EngineConfig(Asked):
             raise ValueError(
                 f"eviction: belady (farthest next use) goes by the order of the requests, so it needs policy: fcfs; got {self.policy}"
             )
+        if self.speculate and self.overlap:
+            raise ValueError("speculate: a draft follows the tokens of the step before, which overlap does not wait for; set overlap: false")
         if self.replicas > 1:
             for field, allowed, why in (
                 ("executor", ("cost", "puppet"), "replicas share a virtual clock"),

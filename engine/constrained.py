@@ -17,6 +17,7 @@ from engine.grammar.settle import Look, is_closed
 from engine.grammar.syntax import GrammarError
 from engine.request import Request, SamplingParams
 from engine.scheduler.holdings import Holdings
+from engine.speculate import agreed
 
 
 @dataclass(slots=True)
@@ -140,7 +141,7 @@ class Constrained:
             )  # fmt: skip
         jumped = max(len(new) - 1, 0)
         if row.drafted:
-            draft, accepted = row.draft, agreed(row, new)
+            draft, accepted = row.draft, agreed(row.draft, new)
             self._emit(
                 ev.GrammarVerified, request=request.id, drafted=row.drafted, accepted=accepted, draft=draft,
                 run=self.jumps.spelling.text(draft).decode(errors="replace"),
@@ -163,14 +164,8 @@ class Constrained:
         forced = int(bool(new) and looks[len(new) - 1].allowed == 1) if looks else 0
         request.jumped += jumped
         request.forced += forced
-        request.rolled_back += row.drafted - agreed(row, new)
+        request.rolled_back += row.drafted - agreed(row.draft, new)
         return jumped, forced
-
-
-def agreed(row: Row, new: list[int]) -> int:
-    """How many of a row's drafted tokens stand in its answer."""
-    pairs = enumerate(zip(row.draft, new, strict=False))
-    return next((i for i, (drafted, taken) in pairs if drafted != taken), min(row.drafted, len(new)))
 
 
 def place(where: int | str | None) -> str:

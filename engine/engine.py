@@ -28,6 +28,7 @@ from engine.pool import Pool
 from engine.request import Request, Status
 from engine.scheduler.scheduler import Plan, Scheduler
 from engine.snapshot import Breach, Checker, snapshot
+from engine.speculate import Drafts
 from engine.totals import Totals
 
 COMPILING = 0.005
@@ -80,8 +81,9 @@ class Engine:
         self._emit = self.trace.emit
         jumps = Jumps(config, self.executor, self.scheduler.holdings, self.totals, self._emit, self._answers)
         self.constrained = Constrained(config, self.executor, self.scheduler.holdings, jumps, self._emit)
+        self._drafts = Drafts(config, self.executor, self.scheduler.holdings, self.totals, self._emit)
         self._outcomes = Outcomes(
-            self.executor, self.scheduler, self._arrivals, self.constrained, self._answers, self.trace, self.totals, self._breached, lambda request: self.on_end(request)
+            self.executor, self.scheduler, self._arrivals, self.constrained, self._drafts, self._answers, self.trace, self.totals, self._breached, lambda request: self.on_end(request)
         )
         self._live, self._aborts = self._outcomes.live, self._outcomes.aborts
         self._runway = Runway(self.executor, beside=config.overlap and not self.executor.virtual)
@@ -208,6 +210,7 @@ class Engine:
         if plan is not None:
             progress += [self._outcomes.jumped_to_the_end(request) for request in self.constrained.jumps.extend(plan)]
         if plan is not None and plan.rows:
+            self._drafts.extend(plan.rows)
             self._tell_plan(plan)
             self.trace.commit()
             progress += self._run(plan)

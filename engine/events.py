@@ -487,7 +487,7 @@ class TokenEmitted(Event, tag="token.emitted"):
     """Index into the output."""
     token: int
     source: str = "sampled"
-    """`sampled`, `forced` (the mask left one) or `jumped` (no pass of its own)."""
+    """`sampled`, `forced` (the mask left one), `jumped` or `drafted` (no pass of its own: its grammar, or earlier text, foretold it)."""
     logprob: float | None = None
     top: list[tuple[int, float]] = []
 
@@ -584,6 +584,23 @@ class GrammarRolledBack(Event, tag="grammar.rolled_back"):
     pages: list[int] = []
 
 
+# --- speculation -------------------------------------------------------------------------------
+
+
+class DraftVerified(Event, tag="draft.verified"):
+    """Of `drafted` tokens that followed the same words before, the model said `accepted` itself.
+
+    The rest is taken back with its `pages`. `since`: where in prompt + output the words occurred whose continuation was drafted.
+    """
+
+    request: str
+    drafted: int
+    accepted: int
+    draft: list[int]
+    since: int
+    pages: list[int] = []
+
+
 # --- trouble -----------------------------------------------------------------------------------
 
 
@@ -613,6 +630,7 @@ AnyEvent = (
     | PageAllocated | PageFreed
     | StepPlanned | StepStarted | StepFinished | TokenEmitted
     | GrammarCompiled | GrammarWaiting | GrammarMasked | GrammarJumped | GrammarVerified | GrammarRolledBack
+    | DraftVerified
     | ExecutorFailed | InvariantBroken
 )  # fmt: skip
 

@@ -13,6 +13,7 @@ from engine.executor.base import Executor, Row, Sampled, StepResult
 from engine.executor.puppet import WrongSlot
 from engine.request import Request, Status
 from engine.scheduler.scheduler import Plan, Scheduler
+from engine.speculate import Drafts
 from engine.totals import Totals
 
 
@@ -47,13 +48,14 @@ class Outcomes:
     """
 
     def __init__(
-        self, executor: Executor, scheduler: Scheduler, arrivals: Arrivals, constrained: Constrained, answers: Answers,
+        self, executor: Executor, scheduler: Scheduler, arrivals: Arrivals, constrained: Constrained, drafts: Drafts, answers: Answers,
         trace: ev.Trace, totals: Totals, breached: Callable[[str], None], ended: Callable[[Request], None],
     ) -> None:  # fmt: skip
         self._executor = executor
         self._scheduler = scheduler
         self._arrivals = arrivals
         self._constrained = constrained
+        self._drafts = drafts
         self._answers = answers
         self._trace = trace
         self._emit = trace.emit
@@ -103,6 +105,8 @@ class Outcomes:
             self._emit(ev.RequestFirstToken, request=request.id, ttft=round(trace.t - request.arrived, 9))
         if sampled is not None and request.walk is not None:
             self._constrained.tell(row, sampled, new)
+        elif row.drafted:
+            self._drafts.tell(row, new)
         elif new and sampled is not None and sampled.top is not None:
             self._emit(
                 ev.TokenEmitted, request=request.id, position=len(request.output) - 1, token=new[0],
@@ -179,6 +183,7 @@ class Outcomes:
         self.live.pop(request.id, None)
         self.aborts.pop(request.id, None)
         self._arrivals.ended(request.id, self._trace.t)
+        self._drafts.end(request)
         self._executor.end(request)
         self._ended(request)
         return text

@@ -22,6 +22,7 @@ class Totals:
     output_tokens: int = 0
     forced_tokens: int = 0
     jumped_tokens: int = 0
+    drafted_tokens: int = 0
     forward_passes: int = 0
     steps: int = 0
     evictions: int = 0

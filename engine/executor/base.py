@@ -25,7 +25,7 @@ class Row:
     `pages` is the request's whole page table: position p lives in page pages[p // page_size] at offset
     p % page_size. KV of positions 0 ... start-1 is already in place. `sample`: the last token's
     logits are wanted (false for a prompt's chunk that is not its last). The last `drafted` tokens are what the
-    request's grammar forces: the logits before each of them are wanted too, to see whether the model agrees.
+    request's grammar forces, or what followed the same words before: the logits before each of them are wanted too, to see whether the model agrees.
     """
 
     request: Request
@@ -64,13 +64,15 @@ class Sampled:
     last: bool = False
     looks: list[Look] = field(default_factory=list)
     error: str | None = None
+    agreed: list[int] = field(default_factory=list)
+    """Drafted tokens, without a grammar, that the row goes on with before `token`."""
 
     @property
     def tokens(self) -> list[int]:
         """All tokens that the row goes on with."""
         if self.looks:
             return [look.token for look in self.looks]
-        return [] if self.token is None else [self.token]
+        return self.agreed if self.token is None else [*self.agreed, self.token]
 
 
 @dataclass(slots=True)

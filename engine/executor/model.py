@@ -94,7 +94,12 @@ class ModelExecutor:
         while at < len(order):
             row = rows[order[at]]
             here = logits[at : at + 1 + row.drafted]
-            sampled = self._choose(row, here[0], greedy[at]) if row.request.walk is None else self._look(row, here)
+            if row.request.walk is not None:
+                sampled = self._look(row, here)
+            elif row.drafted:
+                sampled = self._agree(row, here, greedy[at : at + len(here)])
+            else:
+                sampled = self._choose(row, here[0], greedy[at])
             results[order[at]] = sampled
             at += len(here)
 
@@ -107,6 +112,19 @@ class ModelExecutor:
         if params.logprobs is None:
             return Sampled(token)
         return Sampled(token, *logprobs(logits, token, params.logprobs))
+
+    def _agree(self, row: Row, logits: torch.Tensor, greedy: list[int]) -> Sampled:
+        """Tokens for a row with a free draft, up to the first that differs: logits [drafted + 1, vocab_size]."""
+        request, params = row.request, row.request.params
+        agreed: list[int] = []
+        for i, best in enumerate(greedy):
+            token = best
+            if params.temperature > 0:
+                token = choose(logits[i], params, self._seed(request), len(request.output) + i)
+            if i == row.drafted or token != row.draft[i]:
+                break
+            agreed.append(token)
+        return Sampled(token, agreed=agreed)
 
     def _look(self, row: Row, logits: torch.Tensor) -> Sampled:
         """Tokens for a row under a grammar: logits [drafted + 1, vocab_size]."""

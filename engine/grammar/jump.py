@@ -87,12 +87,12 @@ class Jumps:
             DRAFT,
             request.params.max_new_tokens - len(request.output) - 1,
             self._executor.max_positions - size - 1,
-            self._slots(request) - size,
+            self._holdings.slots(request) - size,
         )
         ids = self.spelling.after(request.output, run)[: max(most, 0)]
         if not ids:
             return
-        self._cover(request, size + len(ids))
+        self._holdings.cover(request, size + len(ids))
         row.tokens = row.tokens + ids
         row.drafted = len(ids)
 
@@ -113,7 +113,7 @@ class Jumps:
         keep, ids = fixed + found[0], found[1]
         ids = ids[: request.params.max_new_tokens - keep]
         size = len(request.prompt) + keep + len(ids)
-        if size <= request.size or size >= self._executor.max_positions or size > self._slots(request):
+        if size <= request.size or size >= self._executor.max_positions or size > self._holdings.slots(request):
             return False
         state = walk.state
         before = request.output[keep:]
@@ -136,7 +136,7 @@ class Jumps:
         )  # fmt: skip
         if self._over(request):
             return True
-        self._cover(request, request.size)
+        self._holdings.cover(request, request.size)
         row.start, row.tokens = request.kv, request.tokens[request.kv :]
         return False
 
@@ -174,15 +174,3 @@ class Jumps:
         assert request.walk is not None
         ended = self._answers.ended_by(request, request.output[-1]) is not None
         return ended or is_closed(request.walk, self._executor.eos_ids)
-
-    # --- pages ---------------------------------------------------------------------------------
-
-    def _slots(self, request: Request) -> int:
-        """Tokens for which the request has, or could get, a slot."""
-        return (len(request.pages) + self._holdings.obtainable) * self._holdings.pool.page_size
-
-    def _cover(self, request: Request, size: int) -> None:
-        """Take the pages that so many tokens need beyond those it has."""
-        short = self._holdings.pool.pages_for(size) - len(request.pages)
-        if short > 0:
-            self._holdings.take([(request, short)])

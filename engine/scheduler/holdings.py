@@ -49,6 +49,16 @@ class Holdings:
             at += count
         self._emit(ev.PageAllocated, pages=pages, owners=[r.id for r, _ in wants], counts=[c for _, c in wants])
 
+    def slots(self, request: Request) -> int:
+        """Tokens for which the request has, or could get, a slot without anybody's being retracted."""
+        return (len(request.pages) + self.obtainable) * self.pool.page_size
+
+    def cover(self, request: Request, size: int) -> None:
+        """Take the pages that so many tokens need beyond those it has."""
+        short = self.pool.pages_for(size) - len(request.pages)
+        if short > 0:
+            self.take([(request, short)])
+
     def adopt(self, request: Request, match: Match) -> None:
         """Hold a match for a request that is being admitted: its sequence begins with the tree's pages."""
         held = self.cache.acquire(match, request)

@@ -30,7 +30,7 @@
   RP.TOTALS = [
     "arrived", "finished", "refused", "aborted", "failed",
     "prompt_tokens", "cached_tokens", "computed_tokens", "recovered_tokens", "recomputed_tokens",
-    "output_tokens", "forced_tokens", "jumped_tokens", "forward_passes", "steps",
+    "output_tokens", "forced_tokens", "jumped_tokens", "drafted_tokens", "forward_passes", "steps",
     "evictions", "evicted_tokens", "demoted_tokens", "retractions",
   ];
   const TOTAL_INDEX = new Map(RP.TOTALS.map((name, i) => [name, i]));
