@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from engine.calibration import calibrate, calibrated
     from engine.config import EngineConfig
     from engine.engine import Engine
     from engine.failures import ModelError
@@ -25,6 +26,8 @@ _HOMES = {
     "GrammarError": "engine.grammar.syntax",
     "ModelError": "engine.failures",
     "SamplingParams": "engine.request",
+    "calibrate": "engine.calibration",
+    "calibrated": "engine.calibration",
     "check_grammar": "engine.grammar.grammars",
     "devices": "engine.models",
     "fetch_model": "engine.models",
@@ -36,7 +39,7 @@ _HOMES = {
 }
 __all__ = [
     "Engine", "EngineConfig", "GrammarError", "ModelError", "SamplingParams",
-    "check_grammar", "devices", "fetch_model", "free_memory", "give_back", "load_model", "load_tokenizer", "model_needs",
+    "calibrate", "calibrated", "check_grammar", "devices", "fetch_model", "free_memory", "give_back", "load_model", "load_tokenizer", "model_needs",
 ]  # fmt: skip
 
 
