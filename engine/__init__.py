@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from engine.calibration import calibrate, calibrated
+    from engine.calibration import Calibration, calibrate, calibrated
     from engine.config import EngineConfig
     from engine.engine import Engine
     from engine.failures import ModelError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from engine.request import SamplingParams
 
 _HOMES = {
+    "Calibration": "engine.calibration",
     "Engine": "engine.engine",
     "EngineConfig": "engine.config",
     "GrammarError": "engine.grammar.syntax",
@@ -38,7 +39,7 @@ _HOMES = {
     "model_needs": "engine.needs",
 }
 __all__ = [
-    "Engine", "EngineConfig", "GrammarError", "ModelError", "SamplingParams",
+    "Calibration", "Engine", "EngineConfig", "GrammarError", "ModelError", "SamplingParams",
     "calibrate", "calibrated", "check_grammar", "devices", "fetch_model", "free_memory", "give_back", "load_model", "load_tokenizer", "model_needs",
 ]  # fmt: skip
 
