@@ -10,7 +10,7 @@ import hashlib
 import re
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,23 +89,10 @@ def calibrate(
     model: str = "embedded", *, device: str = "auto", dtype: str = "auto",
     loaded: LoadedModel | None = None, progress: Progress | None = None,
 ) -> Calibration:  # fmt: skip
-    """Time the passes now, fit, and store. Takes under a minute on the embedded model. Raises ModelError."""
-    tell = progress or (lambda stage, fraction: None)
+    """Measure now and store. Takes under a minute on the embedded model. Raises ModelError."""
     if loaded is None:
         loaded = load_model(model, device=device, dtype=dtype, progress=progress)
-    shape, passes = shape_of(loaded), [p for p in PASSES if p[1] + p[2] <= loaded.max_positions]
-    times = _time(loaded, passes, tell)
-    asked = [work_of(shape, one) for one in passes]
-    try:
-        found = fit(list(zip(asked, times, strict=True)))
-    except FitError as error:
-        raise ModelError(f"calibrating {loaded.name}: {error}; try again when the machine is quiet") from None
-    date = datetime.date.today().isoformat()
-    threads = torch.get_num_threads()
-    made = Calibration(
-        version=VERSION, profile=Profile(_machine(loaded, found, date, threads), shape), device=loaded.device.type, threads=threads, date=date,
-        passes=[Timed(*p, round(t, 6), round(found.seconds(w), 6)) for p, t, w in zip(passes, times, asked, strict=True)],
-    )  # fmt: skip
+    made = measure(loaded, progress)
     file = _file(loaded.name, loaded.device.type, _dtype(loaded))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -115,6 +102,22 @@ def calibrate(
     except OSError as error:
         raise model_error(error, f"keeping the calibration in {file.parent}") from error
     return made
+
+
+def measure(loaded: LoadedModel, progress: Progress | None = None, clock: Callable[[], float] = time.perf_counter) -> Calibration:
+    """Time the passes by a clock and fit a roofline to them; nothing is stored. Raises ModelError."""
+    shape, passes = shape_of(loaded), [p for p in PASSES if p[1] + p[2] <= loaded.max_positions]
+    times = _time(loaded, passes, progress or (lambda stage, fraction: None), clock)
+    asked = [work_of(shape, one) for one in passes]
+    try:
+        found = fit(list(zip(asked, times, strict=True)))
+    except FitError as error:
+        raise ModelError(f"calibrating {loaded.name}: {error}; try again when the machine is quiet") from None
+    date, threads = datetime.date.today().isoformat(), torch.get_num_threads()
+    return Calibration(
+        version=VERSION, profile=Profile(_machine(loaded, found, date, threads), shape), device=loaded.device.type, threads=threads, date=date,
+        passes=[Timed(*p, round(t, 6), round(found.seconds(w), 6)) for p, t, w in zip(passes, times, asked, strict=True)],
+    )  # fmt: skip
 
 
 def work_of(shape: Shape, one: tuple[int, int, int]) -> Work:
@@ -137,17 +140,18 @@ def shape_of(loaded: LoadedModel) -> Shape:
 def _machine(loaded: LoadedModel, found: Fitted, date: str, threads: int) -> Accelerator:
     """This machine as an accelerator: what is reached, so nothing is left to an efficiency."""
     device = loaded.device
-    words = f"cpu, {threads} threads" if device.type == "cpu" else device.type
+    words = f"cpu, {threads} thread{'' if threads == 1 else 's'}" if device.type == "cpu" else device.type
     if device.type == "cuda":
         words = torch.cuda.get_device_name(device)
     weights = sum(p.numel() * p.element_size() for p in loaded.model.parameters())
     return Accelerator(
         name=f"this machine ({words})", flops=found.flops, bandwidth=found.bandwidth, memory=float((free_bytes(device) or 0) + weights),
-        link=_link(device), source=f"calibrated on {date} on this machine", overhead=found.overhead, row=found.row, efficiency=1.0,
+        link=_link(device), source=f"calibrated on {date} on this machine", overhead=found.overhead, row=found.row,
+        kv_moves=found.kv_moves, efficiency=1.0,
     )  # fmt: skip
 
 
-def _time(loaded: LoadedModel, passes: Sequence[tuple[int, int, int]], tell: Progress) -> list[float]:
+def _time(loaded: LoadedModel, passes: Sequence[tuple[int, int, int]], tell: Progress, clock: Callable[[], float]) -> list[float]:
     """Median seconds of each pass over a few rounds, after two that warm up.
 
     The slots before a row hold nothing that was computed: a pass takes as long whatever they hold.
@@ -163,9 +167,9 @@ def _time(loaded: LoadedModel, passes: Sequence[tuple[int, int, int]], tell: Pro
         for at, one in enumerate(passes):
             tell(f"calibrating {loaded.name} on {loaded.device.type}", (turn + at / len(passes)) / ROUNDS)
             rows = _rows(one, vocabulary)
-            started = time.perf_counter()
+            started = clock()
             executor.execute(rows)
-            taken[at].append(time.perf_counter() - started)
+            taken[at].append(clock() - started)
         if time.perf_counter() - began > ENOUGH:
             break
     tell(f"calibrating {loaded.name} on {loaded.device.type}", 1.0)

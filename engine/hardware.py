@@ -22,7 +22,8 @@ class Accelerator:
     """A machine: seconds, bytes, and floating-point operations a second.
 
     `flops` is the dense peak in the model's type of number, `link` one way between host and device. A pass
-    takes `overhead`, and `row` for each of its rows, beside its work.
+    takes `overhead`, and `row` for each of its rows, beside its work. `kv_moves`: how often a byte of KV goes through memory; 1 where
+    attention reads it in place, more where pages are gathered first.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Accelerator:
     source: str
     overhead: float = OVERHEAD
     row: float = 0.0
+    kv_moves: float = 1.0
     efficiency: float = EFFICIENCY
 
 

@@ -17,11 +17,12 @@ RATE_PROMPT = 1024
 
 @dataclass(frozen=True)
 class Work:
-    """What one pass asks of a machine: rows, floating-point operations, bytes read and written."""
+    """What one pass asks of a machine: rows, floating-point operations, bytes of weights read and of KV read and written."""
 
     rows: int
     flops: int
-    bytes: int
+    weight_bytes: int
+    kv_bytes: int
 
 
 def work(shape: Shape, rows: Iterable[tuple[int, int, int]]) -> Work:
@@ -44,13 +45,13 @@ def work(shape: Shape, rows: Iterable[tuple[int, int, int]]) -> Work:
         + 2 * shape.head_parameters * looks
     )
     weights = shape.layer_parameters + (shape.head_parameters if looks else 0)
-    return Work(count, flops, weights * shape.number_bytes + stored * shape.kv_bytes)
+    return Work(count, flops, weights * shape.number_bytes, stored * shape.kv_bytes)
 
 
 def seconds(machine: Accelerator, asked: Work) -> float:
     """How long a pass takes on a machine."""
     computing = asked.flops / (machine.efficiency * machine.flops)
-    moving = asked.bytes / (machine.efficiency * machine.bandwidth)
+    moving = (asked.weight_bytes + machine.kv_moves * asked.kv_bytes) / (machine.efficiency * machine.bandwidth)
     return machine.overhead + machine.row * asked.rows + max(computing, moving)
 
 
@@ -64,7 +65,7 @@ def rates(profile: Profile) -> dict[str, float]:
     machine, shape = profile.accelerator, profile.shape
     return {
         "flops": machine.flops, "bandwidth": machine.bandwidth, "efficiency": machine.efficiency, "overhead": machine.overhead,
-        "row": machine.row, "memory": machine.memory, "layers": shape.layers, "hidden": shape.hidden, "heads": shape.heads,
+        "row": machine.row, "kv_moves": machine.kv_moves, "memory": machine.memory, "layers": shape.layers, "hidden": shape.hidden, "heads": shape.heads,
         "kv_heads": shape.kv_heads, "head_width": shape.head_width, "intermediate": shape.intermediate, "head_vocabulary": shape.vocabulary,
         "number_bytes": shape.number_bytes, "weight_bytes": shape.weight_bytes, "kv_bytes": shape.kv_bytes,
         "prefill_rate": prefill_rate(profile), "host_bandwidth": machine.link,

@@ -70,7 +70,7 @@ def calibration_table(made: Calibration) -> str:
     lines = ["  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows]
     lines.append(
         f"\n{shape.name} in {shape.dtype} on {machine.name}, {machine.source}: {machine.flops / 1e9:,.1f} GFLOP/s and {machine.bandwidth / 1e9:,.1f} GB/s "
-        f"reached, {machine.overhead * 1e3:.1f} ms a pass and {machine.row * 1e3:.2f} ms a row beside; {machine.link / 1e9:,.1f} GB/s to the host"
+        f"reached, {machine.overhead * 1e3:.1f} ms a pass and {machine.row * 1e3:.2f} ms a row beside, KV moved {machine.kv_moves:.1f} times; {machine.link / 1e9:,.1f} GB/s to the host"
     )
     return "\n".join(lines)
 

@@ -65,6 +65,13 @@ def a_cache_changes_no_output(case: Case) -> None:
 
 
 @prop
+def a_simulated_machine_answers_alike_with_and_without_a_cache_and_its_trace_folds(case: Case) -> None:
+    jump = "off" if case.config["jump"] == "unverified" else case.config["jump"]
+    card: dict[str, Any] = {"executor": "cost", "hardware": "h100-llama-3.1-8b", "jump": jump}
+    same_answers(play(case, fold=True, **card), play(case, cache="off", chunk=None, mixed=False, **card))
+
+
+@prop
 def a_verified_jump_changes_no_output_and_takes_no_more_passes(case: Case) -> None:
     jumped, plain = play(case, jump="verified"), play(case, jump="off")
     same_answers(jumped, plain)
