@@ -47,7 +47,7 @@ def test_noise_of_five_per_cent_moves_predictions_by_about_as_much() -> None:
 
 
 def test_passes_that_no_roofline_goes_through_are_refused() -> None:
-    with pytest.raises(FitError, match="^no roofline goes through"):
+    with pytest.raises(FitError, match=r"^no roofline goes through"):
         fit([(Work(1, 10**6, 10**6, 10**3), 1.0)])
     with pytest.raises(FitError, match=r"^even the best roofline is off by \d+% \(median\)"):
         fit([(Work(1, 10**k, 10**6, 10**3), 1 / 10**k) for k in range(4, 12)])
