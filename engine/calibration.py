@@ -127,13 +127,13 @@ def work_of(shape: Shape, one: tuple[int, int, int]) -> Work:
 
 
 def shape_of(loaded: LoadedModel) -> Shape:
-    """A loaded model as numbers."""
+    """A loaded model as numbers; what its MLP has more or less of than a gated one is left to the fitted rates."""
     config = loaded.model.config.get_text_config()
     layers, kv_heads, width = loaded.kv_shape
     return Shape(
         name=loaded.name, layers=layers, hidden=config.hidden_size, heads=config.num_attention_heads, kv_heads=kv_heads,
-        head_width=width, intermediate=config.intermediate_size, vocabulary=config.vocab_size, positions=loaded.max_positions,
-        tied=bool(config.tie_word_embeddings), dtype=_dtype(loaded), source="the model's own configuration",
+        head_width=width, intermediate=getattr(config, "intermediate_size", None) or 4 * config.hidden_size, vocabulary=config.vocab_size, positions=loaded.max_positions,
+        tied=bool(getattr(config, "tie_word_embeddings", False)), dtype=_dtype(loaded), source="the model's own configuration",
     )  # fmt: skip
 
 

@@ -134,17 +134,21 @@ def _tell(scenario: scenarios.Scenario) -> None:
 
 
 def _model(scenario: scenarios.Scenario) -> Any:
-    """The model that a scenario runs; this machine is calibrated where one simulates it and nothing is stored."""
     engine = scenario.engine
-    if measured(engine):
-        from engine import calibrated
-
-        calibrated(engine.model, device=engine.device, dtype=engine.dtype, progress=_progress())
     if engine.executor != "model":
         return None
     from engine import load_model  # torch only where a model runs
 
     return load_model(engine.model, device=engine.device, dtype=engine.dtype, progress=_progress())
+
+
+def _calibrated(scenario: scenarios.Scenario) -> None:
+    """Calibrate this machine, telling how far it is, where a scenario simulates it and nothing is stored."""
+    engine = scenario.engine
+    if measured(engine):
+        from engine import calibrated  # torch only where this machine is asked for
+
+        calibrated(engine.model, device=engine.device, dtype=engine.dtype, progress=_progress())
 
 
 def _progress() -> Any:
@@ -167,6 +171,7 @@ def _run(args: argparse.Namespace) -> int:
     else:
         scenario = _load(args)
         _tell(scenario)
+        _calibrated(scenario)
         done = run(scenario, loaded=_model(scenario), check=args.check)
         told = table(done.report)
     if args.trace:
@@ -183,8 +188,10 @@ def _compare(args: argparse.Namespace) -> int:
         raise scenarios.ScenarioError(f"--repeats: must be 1 or more; got {args.repeats}")
     arms = [comparing.parse_arm(a) for a in args.arm]
     scenario = _load(args)
-    comparing.arms_of(scenario, arms)
+    each = comparing.arms_of(scenario, arms)
     _tell(scenario)
+    for one in each:
+        _calibrated(one)
     result, _ = comparing.compare(
         scenario, arms, repeats=args.repeats, loaded=_model(scenario), check=args.check,
         progress=lambda text: print(text, file=sys.stderr),

@@ -73,7 +73,9 @@ def test_calibrate_prints_every_pass_and_the_roofline(monkeypatch: pytest.Monkey
     assert json.loads(capsys.readouterr().out)["profile"]["shape"]["layers"] == 28
 
 
-def test_a_measured_machine_is_calibrated_before_a_run_that_simulates_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_measured_machine_is_calibrated_before_a_run_that_simulates_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     import engine
 
     asked: list[Any] = []
@@ -83,9 +85,10 @@ def test_a_measured_machine_is_calibrated_before_a_run_that_simulates_it(monkeyp
         rest["progress"]("calibrating", 0.5)
 
     monkeypatch.setattr(engine, "calibrated", calibrated)
-    scenario = scenarios.parse(SMALL | {"engine": {"executor": "cost", "pages": 64}})
-    assert cli._model(scenario) is None and asked == [("embedded", "auto", "auto")]
-    assert cli._model(scenarios.parse(SMALL)) is None and len(asked) == 1
+    cli._calibrated(scenarios.parse(SMALL | {"engine": {"executor": "cost", "pages": 64}}))
+    assert asked == [("embedded", "auto", "auto")] and "calibrating 50%" in capsys.readouterr().err
+    cli._calibrated(scenarios.parse(SMALL))
+    assert len(asked) == 1
 
 
 # --- the experiment `groups` -------------------------------------------------------------------

@@ -105,7 +105,7 @@ def setup(full: dict[str, Any], small: dict[str, Any]) -> str:
     def words(w: dict[str, Any]) -> str:
         return (
             f"{w['groups'] * w['per_group']} requests, {w['groups']} system prompts of {w['prefix']:,} tokens with {w['per_group']} questions of "
-            f"{w['question']} each, {w['output']} tokens answered, {w['rate']:g} requests a second at random (Poisson)"
+            f"{w['question']} each, {w['output']} tokens answered, {w['rate']:g} a second at random (Poisson)"
         )
 
     return (
