@@ -11,7 +11,7 @@ import pytest
 from engine import events as ev
 from engine.config import EngineConfig
 from engine.events import Header
-from workbench import cli, times
+from workbench import cli, experiments, times
 from workbench import scenario as scenarios
 from workbench.compare import compare
 from workbench.experiments import Bench, groups
@@ -110,7 +110,7 @@ def test_the_traffic_scaled_to_this_machine_shares_as_the_full_one_does() -> Non
     data = groups.traffic({"executor": "puppet"}, **groups.QUICK_HERE)
     on = run(scenarios.parse(data), check=True)
     assert on.report.invariants == "ok" and on.report.totals.evictions == 0
-    assert on.report.totals.computed_tokens == groups.once(on) == 4 * 128 + 12 * 16
+    assert on.report.totals.computed_tokens == groups.once(on) == 4 * 96 + 8 * 16
     full = scenarios.parse(groups.scaled(False))
     assert len(full.requests) == 24 and full.engine.executor == "model"
     assert len({tuple((r.tokens or [])[:512]) for r in full.requests}) == 4
@@ -122,3 +122,11 @@ def test_the_full_size_is_ten_times_sooner_with_the_cache() -> None:
     off = bench.run(groups.simulated(False), "off", cache="off", in_batch="off")
     ratio = groups.times_sooner(on.report, off.report)
     assert ratio is not None and ratio >= groups.LEAST  # simulated: the same on every machine
+
+
+@pytest.mark.model
+def test_groups_runs_on_the_card_and_on_the_model(embedded: Any) -> None:
+    result = experiments.find("groups").carry_out(Bench(quick=True, model=lambda: embedded))
+    assert result.failed == [] and {r.kind for r in result.rows} == {"simulated", "measured"}
+    assert result.run is not None and result.run.header.hardware["name"] == "L4"
+    assert not any(r.published for r in result.rows)  # the quick version is another size

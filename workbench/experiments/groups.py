@@ -21,7 +21,7 @@ PUBLISHED = (0.479, 14.706)
 LEAST = 10
 HERE = {"per_group": 6, "prefix": 512, "question": 32, "output": 4, "rate": 2.0}
 """The same, scaled to the embedded model on a small machine."""
-QUICK_HERE = {"per_group": 3, "prefix": 128, "question": 16, "output": 2, "rate": 4.0}
+QUICK_HERE = {"per_group": 2, "prefix": 96, "question": 16, "output": 2, "rate": 4.0}
 
 
 def traffic(engine: dict[str, Any], **sizes: Any) -> dict[str, Any]:
