@@ -54,7 +54,7 @@ def note(scenario: Scenario, guess: Estimate, state: ModelState) -> str:
         if guess.kv_bytes is not None:
             cost.append(f"{guess.kv_bytes / 1e6:.0f} MB of KV cache")
     elif scenario.engine.executor == "cost":
-        cost.append(f"no model computes: a roofline says what each step takes, {_machine(scenario)}; simulated time")
+        cost.append(f"no model; a roofline says what each step takes, {_machine(scenario)}; simulated time")
     else:
         cost.append("scripted model, simulated time, a second or less")
     if guess.prompt_tokens:
