@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from engine.calibration import Calibration, calibrate, calibrated
     from engine.config import EngineConfig
     from engine.engine import Engine
     from engine.failures import ModelError
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
     from engine.request import SamplingParams
 
 _HOMES = {
+    "Calibration": "engine.calibration",
     "Engine": "engine.engine",
     "EngineConfig": "engine.config",
     "Fleet": "engine.fleet.fleet",
     "GrammarError": "engine.grammar.syntax",
     "ModelError": "engine.failures",
     "SamplingParams": "engine.request",
+    "calibrate": "engine.calibration",
+    "calibrated": "engine.calibration",
     "check_grammar": "engine.grammar.grammars",
     "devices": "engine.models",
     "fetch_model": "engine.models",
@@ -38,8 +42,9 @@ _HOMES = {
     "open_engine": "engine.fleet.fleet",
 }
 __all__ = [
-    "Engine", "EngineConfig", "Fleet", "GrammarError", "ModelError", "SamplingParams",
-    "check_grammar", "devices", "fetch_model", "free_memory", "give_back", "load_model", "load_tokenizer", "model_needs", "open_engine",
+    "Calibration", "Engine", "EngineConfig", "Fleet", "GrammarError", "ModelError", "SamplingParams",
+    "calibrate", "calibrated", "check_grammar", "devices", "fetch_model", "free_memory", "give_back", "load_model", "load_tokenizer", "model_needs",
+    "open_engine",
 ]  # fmt: skip
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -15,6 +16,8 @@ from pydantic import (
     model_validator,
 )
 
+from engine.hardware import MEASURED, PROFILES, check_hardware
+
 POLICIES = ("fcfs", "lpm", "lpm-as-shipped", "lpm-fair", "dfs-weight", "lof", "random", "priority")
 SORTS = ("lpm", "lpm-as-shipped", "lpm-fair")
 EVICTIONS = ("lru", "lfu", "fifo", "mru", "filo", "slru", "priority", "size", "belady")
@@ -22,8 +25,7 @@ CACHES = ("radix", "blocks", "off")
 
 HERE: dict[str, tuple[Any, ...]] = {
     "cache": ("radix", "blocks", "off"),
-    "executor": ("model", "puppet", "replay"),
-    "hardware": ("measured",),
+    "executor": ("model", "cost", "puppet", "replay"),
     "host_pages": (0,),
 }
 """What this version can do; the other values of the contract are refused by name until they are built."""
@@ -69,7 +71,9 @@ class EngineConfig(Asked):
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto", description="float32 on cpu and mps, the model's own on cuda"
     )
-    hardware: str = Field("measured", description="`measured` or a named profile (executor: cost)")
+    hardware: Annotated[str, AfterValidator(check_hardware)] = Field(
+        MEASURED, description=f"`measured` (this machine, calibrated) or {', '.join(PROFILES)} (executor: cost)"
+    )
     clock: Clock = Clock()
     cache: Literal["radix", "blocks", "off"] = "radix"
     page_size: int = Field(1, ge=1, le=1024, description="token slots a page")
@@ -128,6 +132,8 @@ class EngineConfig(Asked):
                 raise ValueError(
                     f"{field}: {value!r} comes with a later release; this one has {', '.join(map(str, here))}"
                 )
+        if self.executor == "cost" and self.hardware in PROFILES:
+            PROFILES[self.hardware].check_room(self.pages, self.page_size)
         if self.chunk is not None and self.prefill_budget is not None and self.chunk > self.prefill_budget:
             raise ValueError(f"chunk: {self.chunk} is above prefill_budget ({self.prefill_budget}); lower one of them")
         if self.cache == "blocks" and self.eviction != "lru":

@@ -51,7 +51,9 @@ class Header(msgspec.Struct, kw_only=True):
     vocabulary: int | None = None
     """How many token ids the model can say; null: unknown."""
     rates: dict[str, float] = {}
-    """Rates measured once at start; constants of the run."""
+    """Rates measured once at start, or those that a simulated machine goes by; constants of the run."""
+    hardware: dict[str, str] = {}
+    """The machine that is simulated (`executor: cost`): name, model, source, `simulated: yes`. Empty: none is."""
     versions: dict[str, str] = {}
     texts: dict[str, str] = {}
     """Token id -> its text, for the ids that occur in this trace (empty: unknown)."""

@@ -12,7 +12,7 @@ PACKAGES = ("radix-workbench", "torch", "transformers", "msgspec")
 
 
 def header_for(header: Header, config: EngineConfig, executor: Executor) -> None:
-    """Write config, executor, model, device, dtype, clock, rates and versions into `header`."""
+    """Write config, executor, model, device, dtype, clock, rates, hardware and versions into `header`."""
     header.config = config.model_dump(mode="json")
     header.executor = executor.name
     header.model = executor.facts.get("model")
@@ -23,6 +23,7 @@ def header_for(header: Header, config: EngineConfig, executor: Executor) -> None
     header.eos = sorted(executor.eos_ids)
     header.vocabulary = executor.vocab_size
     header.rates = dict(executor.rates)
+    header.hardware = dict(executor.hardware)
     header.versions = {p: v for p in PACKAGES if (v := _version(p))}
 
 

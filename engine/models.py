@@ -119,6 +119,15 @@ def pick_dtype(wanted: str, device: torch.device, config: Any) -> torch.dtype:
     return own if device.type == "cuda" else torch.float32
 
 
+def resolve(name: str, device: str, dtype: str, progress: Progress | None = None) -> tuple[str, str]:
+    """The device and dtype that a model would be loaded on and in. Raises ModelError."""
+    where = pick_device(device)
+    if dtype == "auto" and where.type == "cuda":  # the model's own: its configuration has to be here
+        config = _read(AutoConfig.from_pretrained, str(fetch_model(name, progress)), shown_name(name))
+        return where.type, str(pick_dtype(dtype, where, config)).removeprefix("torch.")
+    return where.type, "float32" if dtype == "auto" else dtype
+
+
 def check_config(config: Any, name: str) -> None:
     """Refuse by name what we cannot serve, before its weights are fetched. Raises ModelError."""
     if config.model_type not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or getattr(config, "is_encoder_decoder", False):

@@ -1,4 +1,4 @@
-"""The commands: run, compare, experiment, experiments, why, export, app.
+"""The commands: run, compare, calibrate, experiment, experiments, why, export, app.
 
 Progress goes to stderr; `--json` prints one document on stdout. Exit codes: 0; 1 a broken invariant or
 failed check; 2 bad input; 130 stopped.
@@ -22,9 +22,10 @@ from workbench import scenario as scenarios
 from workbench.experiments.words import table as rows_of
 from workbench.explain import Explainer, plain
 from workbench.presets import preset_names
-from workbench.printed import comparison_table, simulated_at, table, table_again
+from workbench.printed import calibration_table, comparison_table, simulated_at, table, table_again
 from workbench.recording import as_scenario, run_again
 from workbench.runner import run
+from workbench.times import measured
 
 OK, BROKEN, BAD_INPUT, STOPPED = 0, 1, 2, 130
 
@@ -58,6 +59,13 @@ def _parser() -> argparse.ArgumentParser:
     two.add_argument("--arm", action="append", default=[], metavar="NAME:KEY=V,KEY=V", help="one configuration; give two or more")
     two.add_argument("--repeats", type=int, default=1, help="runs an arm, order alternated")
     two.set_defaults(do=_compare)
+
+    here = commands.add_parser("calibrate", help="time the model on this machine, for executor: cost with hardware: measured")
+    here.add_argument("--model", default="embedded", help="`embedded`, a transformers id or a local folder")
+    here.add_argument("--device", default="auto", choices=["auto", "cuda", "mps", "cpu"])
+    here.add_argument("--dtype", default="auto", choices=["auto", "float32", "bfloat16", "float16"])
+    here.add_argument("--json", action="store_true", help="print the calibration as one JSON document")
+    here.set_defaults(do=_calibrate)
 
     published = commands.add_parser("experiment", help="a published experiment, run here", description=f"Experiments: {', '.join(experiments.PLANS)}.")
     published.add_argument("name", metavar="NAME")
@@ -127,12 +135,21 @@ def _tell(scenario: scenarios.Scenario) -> None:
 
 
 def _model(scenario: scenarios.Scenario) -> Any:
-    if scenario.engine.executor != "model":
+    engine = scenario.engine
+    if engine.executor != "model":
         return None
     from engine import load_model  # torch only where a model runs
 
-    engine = scenario.engine
     return load_model(engine.model, device=engine.device, dtype=engine.dtype, progress=_progress())
+
+
+def _calibrated(scenario: scenarios.Scenario) -> None:
+    """Calibrate this machine, telling how far it is, where a scenario simulates it and nothing is stored."""
+    engine = scenario.engine
+    if measured(engine):
+        from engine import calibrated  # torch only where this machine is asked for
+
+        calibrated(engine.model, device=engine.device, dtype=engine.dtype, progress=_progress())
 
 
 def _progress() -> Any:
@@ -155,6 +172,7 @@ def _run(args: argparse.Namespace) -> int:
     else:
         scenario = _load(args)
         _tell(scenario)
+        _calibrated(scenario)
         done = run(scenario, loaded=_model(scenario), check=args.check)
         told = table(done.report)
     if args.trace:
@@ -171,8 +189,10 @@ def _compare(args: argparse.Namespace) -> int:
         raise scenarios.ScenarioError(f"--repeats: must be 1 or more; got {args.repeats}")
     arms = [comparing.parse_arm(a) for a in args.arm]
     scenario = _load(args)
-    comparing.arms_of(scenario, arms)
+    each = comparing.arms_of(scenario, arms)
     _tell(scenario)
+    for one in each:
+        _calibrated(one)
     result, _ = comparing.compare(
         scenario, arms, repeats=args.repeats, loaded=_model(scenario), check=args.check,
         progress=lambda text: print(text, file=sys.stderr),
@@ -184,6 +204,17 @@ def _compare(args: argparse.Namespace) -> int:
         if scenario.engine.executor == "replay":
             print(simulated_at(result.arms[0].report))
     return BROKEN if any(isinstance(a.report.invariants, list) for a in result.arms) else OK
+
+
+def _calibrate(args: argparse.Namespace) -> int:
+    from engine import calibrate  # torch only where a model runs
+
+    made = calibrate(args.model, device=args.device, dtype=args.dtype, progress=_progress())
+    if args.json:
+        _print_json(made)
+    else:
+        print(calibration_table(made))
+    return OK
 
 
 def _experiment(args: argparse.Namespace) -> int:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from workbench.compare import Comparison
 from workbench.recording import Again
 from workbench.report import Report
+from workbench.times import machine
+
+if TYPE_CHECKING:
+    from engine import Calibration
 
 
 def _seconds(value: float | None, simulated: bool) -> str:
@@ -33,6 +39,7 @@ def table(report: Report) -> str:
         lines += ["", *_replicas(report)]
     if report.invariants is not None:
         lines.append(f"invariants: {report.invariants if report.invariants == 'ok' else '; '.join(report.invariants)}")
+    lines += [said] if (said := machine(report.header)) else []
     return "\n".join(lines)
 
 
@@ -72,6 +79,23 @@ def simulated_at(report: Report) -> str:
     return f"Times are simulated, not measured: a step counts {clock.get('step', 1):g} s and {clock.get('token', 0):g} s a token, whatever it would compute."
 
 
+def calibration_table(made: Calibration) -> str:
+    """Every pass beside what the fitted roofline says of it, then the roofline."""
+    machine, shape = made.profile.accelerator, made.profile.shape
+    rows = [("rows", "tokens before", "forwarded", "measured", "fitted", "off by")]
+    rows += [
+        (str(p.rows), f"{p.before:,}", str(p.new), f"{p.seconds * 1e3:.1f} ms", f"{p.fitted * 1e3:.1f} ms", f"{100 * (p.fitted / p.seconds - 1):+.0f} %")
+        for p in made.passes
+    ]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = ["  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows]
+    lines.append(
+        f"\n{shape.name} in {shape.dtype} on {machine.name}, {machine.source}: {machine.flops / 1e9:,.1f} GFLOP/s and {machine.bandwidth / 1e9:,.1f} GB/s "
+        f"reached, {machine.overhead * 1e3:.1f} ms a pass and {machine.row * 1e3:.2f} ms a row beside, KV moved {machine.kv_moves:.1f} times; {machine.link / 1e9:,.1f} GB/s to the host"
+    )
+    return "\n".join(lines)
+
+
 def _count(value: int | None) -> str:
     return "-" if value is None else str(value)
 
@@ -89,4 +113,5 @@ def comparison_table(result: Comparison) -> str:
     lines.append("outputs: identical" if result.outputs_equal else f"outputs: differ, first at {result.first_difference}")
     if result.first_decision:
         lines.append(f"first decision that differs: {result.first_decision.why}")
+    lines += dict.fromkeys(said for arm in result.arms if (said := machine(arm.report.header)))
     return "\n".join(lines)

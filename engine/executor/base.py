@@ -111,13 +111,15 @@ class Executor(Protocol):
 
     name: str
     virtual: bool
-    """True: times are simulated by the config's clock. False: wall clock."""
+    """True: times are simulated, a forward takes what `StepResult` says. False: wall clock."""
     vocab_size: int
     max_positions: int
     eos_ids: frozenset[int]
     facts: dict[str, str | None]
     """Header facts: model, device, dtype."""
     rates: dict[str, float]
+    hardware: dict[str, str]
+    """The machine that is simulated: its name, model and where its figures come from; empty where none is."""
     tokenizer: Tokenizer | None
 
     @property

@@ -49,6 +49,7 @@ class ModelExecutor:
             "dtype": str(loaded.dtype).removeprefix("torch."),
         }
         self.rates: dict[str, float] = {}
+        self.hardware: dict[str, str] = {}
         self._seeds: dict[str, int] = {}
         layers, heads, width = loaded.kv_shape
         try:

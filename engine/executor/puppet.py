@@ -16,16 +16,10 @@ import numpy.typing as npt
 
 from engine.config import Clock
 from engine.events import Namespace
-from engine.executor.base import Row, Sampled, StepResult, Tokenizer
-from engine.executor.words import PIECES
-from engine.grammar.settle import Pick, settle
-from engine.grammar.syntax import GrammarError
+from engine.executor.base import Row, StepResult, Tokenizer
+from engine.executor.scripted import VOCABULARY, answer, spelling
 from engine.grammar.vocabulary import Vocabulary
 from engine.request import Request
-
-VOCABULARY = 65_536
-ANSWERS = 50_000
-"""Unscripted answers are ids from here up to the vocabulary's end; prompts by name stay below."""
 
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 Hashes = npt.NDArray[np.uint64]
@@ -64,11 +58,7 @@ class Chain:
 
 
 class PuppetExecutor:
-    """Answers by script (`Request.says`), or with ids that hash what it reads back from its pages.
-
-    Under a grammar it says the first allowed id of a ranking, else the lowest allowed; without a script the
-    allowed id that the hash points at. Its ids are spelt by `words.PIECES`, and none ends a text.
-    """
+    """Answers by script (`Request.says`), or with ids that hash what it reads back from its pages (`scripted`)."""
 
     virtual = True
     vocab_size = VOCABULARY
@@ -87,18 +77,19 @@ class PuppetExecutor:
         self._chains: dict[str, Chain] = {}
         self.facts: dict[str, str | None] = {"model": None, "device": None, "dtype": None}
         self.rates: dict[str, float] = {}
+        self.hardware: dict[str, str] = {}
 
     @functools.cached_property
     def vocabulary(self) -> Vocabulary:
         """The bytes of its ids."""
-        return Vocabulary(PIECES, self.eos_ids, width=self.vocab_size)
+        return spelling()
 
     def execute(self, rows: list[Row]) -> StepResult:
         """Check what lies before each row, write its slots, answer. Raises WrongSlot."""
         for row in rows:
             self._write(row)
         read = [self._read(row) for row in rows]
-        answers = [self._answer(row, h) if row.sample else None for row, h in zip(rows, read, strict=True)]
+        answers = [answer(row, h.tolist(), self.eos_ids) if row.sample else None for row, h in zip(rows, read, strict=True)]
         return StepResult(answers, self.clock.step + self.clock.token * sum(len(row.tokens) for row in rows))
 
     def end(self, request: Request) -> None:
@@ -142,36 +133,3 @@ class PuppetExecutor:
                 f"{slots[at] // self.page_size}) holds id {self._ids[slots[at]]} of position {self._positions[slots[at]]}"
             )
         return self._hashes[slots[-1 - row.drafted :]]
-
-    def _answer(self, row: Row, read: Hashes) -> Sampled:
-        request = row.request
-        said = len(request.output)
-        if request.walk is not None:
-            try:
-                looks = settle(request.walk, row.draft, self.eos_ids, self._picker(request, read))
-            except GrammarError as error:
-                return Sampled(None, error=str(error))
-            over = request.says is not None and said + len(looks) >= len(request.says)
-            return Sampled(looks[-1].token if looks else None, last=over, looks=looks)
-        if request.says is None:
-            return Sampled(ANSWERS + int(read[-1]) % (VOCABULARY - ANSWERS))
-        if said >= len(request.says):
-            return Sampled(None, last=True)
-        item = request.says[said]
-        return Sampled(item if isinstance(item, int) else item[0], last=said + 1 == len(request.says))
-
-    def _picker(self, request: Request, read: Hashes) -> Pick:
-        """What the puppet says at each position of a row under a mask."""
-        said = len(request.output)
-
-        def pick(i: int, allowed: np.ndarray) -> int | None:
-            ids = np.flatnonzero(allowed)
-            if request.says is None:
-                return int(ids[int(read[i]) % len(ids)])
-            if said + i >= len(request.says):
-                return None
-            item = request.says[said + i]
-            ranking = [item] if isinstance(item, int) else item
-            return next((token for token in ranking if allowed[token]), int(ids[0]))
-
-        return pick

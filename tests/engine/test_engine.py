@@ -10,7 +10,8 @@ from engine import Engine, EngineConfig
 from engine import events as ev
 from engine.clock import WallClock
 from engine.config import ConfigError
-from engine.executor.puppet import ANSWERS, PuppetExecutor
+from engine.executor.puppet import PuppetExecutor
+from engine.executor.scripted import ANSWERS
 from tests.engine.lab import Lab, ids
 
 CLOCK = {"plan": 0.5, "step": 2.0, "token": 0.25}

@@ -180,7 +180,7 @@ def test_random_traffic_on_replicas_says_what_one_engine_says(router: str) -> No
     @settings(max_examples=25, deadline=None, derandomize=True, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(case=cases(2))
     def check(case: Case) -> None:
-        config = case.config | {"overlap": False, "jump": "verified", "replicas": 3, "router": router, "router_balance": (2, 1.5)}
+        config = case.config | {"overlap": False, "speculate": 0, "jump": "verified", "replicas": 3, "router": router, "router_balance": (2, 1.5)}
         if config["eviction"] == "belady":
             config["eviction"] = "lru"
         requests = [dict(r) for r in case.requests]

@@ -19,7 +19,7 @@ from tests.engine.traffic import OTHER_CLOCK, Case, Played, cases, play
 PAGE_SIZES = [1, 2, 4, 16]
 CHECKS: dict[str, Callable[[Case], None]] = {}
 RUNS, SLOW_RUNS = 25, 100
-"""Examples for each page size and property; with seven properties and four sizes 700, slow 2,800."""
+"""Examples for each page size and property; with eight properties and four sizes 800, slow 3,200."""
 
 
 def prop(check: Callable[[Case], None]) -> Callable[[Case], None]:
@@ -60,8 +60,20 @@ def the_fold_equals_the_snapshot_at_every_commit_and_the_invariant_holds(case: C
 
 @prop
 def a_cache_changes_no_output(case: Case) -> None:
-    jump = "off" if case.config["jump"] == "unverified" else case.config["jump"]  # that may change what is said
+    jump = sure(case)
     same_answers(play(case, jump=jump), play(case, jump=jump, cache="off"))
+
+
+def sure(case: Case) -> str:
+    """How the case jumps, but not unverified: when that happens may change what is said."""
+    return "off" if case.config["jump"] == "unverified" else str(case.config["jump"])
+
+
+@prop
+def a_simulated_machine_answers_alike_with_and_without_a_cache_and_its_trace_folds(case: Case) -> None:
+    jump = "off" if case.config["jump"] == "unverified" else case.config["jump"]
+    card: dict[str, Any] = {"executor": "cost", "hardware": "h100-llama-3.1-8b", "jump": jump}
+    same_answers(play(case, fold=True, **card), play(case, cache="off", chunk=None, mixed=False, **card))
 
 
 @prop
@@ -73,8 +85,16 @@ def a_verified_jump_changes_no_output_and_takes_no_more_passes(case: Case) -> No
 
 
 @prop
+def speculation_changes_no_output_and_takes_no_more_passes(case: Case) -> None:
+    drafted, plain = (play(case, jump=sure(case), overlap=False, speculate=n, speculate_ngram=1) for n in (6, 0))
+    same_answers(drafted, plain)
+    if len(case.requests) == 1:
+        assert drafted.engine.totals.forward_passes <= plain.engine.totals.forward_passes
+
+
+@prop
 def planning_ahead_changes_no_output_and_adds_at_most_one_pass_a_request(case: Case) -> None:
-    ahead, serial = play(case, overlap=True), play(case, overlap=False)
+    ahead, serial = (play(case, jump=sure(case), overlap=ahead, speculate=0) for ahead in (True, False))
     same_answers(ahead, serial)
     late = [name for e in of(ahead, ev.StepFinished) for name in e.late]
     assert len(late) == len(set(late))
@@ -160,6 +180,6 @@ def test_the_traffic_reaches_every_kind_of_trouble() -> None:
         "node.split", "node.grown", "node.trimmed", "node.evicted", "node.pinned", "queue.ordered",
         "grammar.compiled", "grammar.masked", "grammar.jumped", "grammar.verified", "grammar.rolled_back", "token.emitted",
         "stop", "length", "capacity", "error", "pages", "budget", "chunk", "running cap", "prefill", "decode", "mixed",
-        "ahead", "late", "dropped",
+        "ahead", "late", "dropped", "draft.verified",
     }  # fmt: skip
     assert retracted_twice > 20

@@ -120,7 +120,7 @@ def configs(draw: Any, page_size: int) -> dict[str, Any]:
         "retract_to": draw(st.sampled_from(["back", "front"])),
         "retract_max": draw(st.sampled_from([1, 2, 8, 8])),
         "jump": draw(st.sampled_from(["verified", "verified", "unverified", "off"])),
-        "overlap": draw(st.sampled_from([False, False, True])),
+        **draw(st.sampled_from([{}, {}, {"overlap": True}, {"speculate": 4, "speculate_ngram": 1}, {"speculate": 8}])),
     }
 
 

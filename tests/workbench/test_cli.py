@@ -101,7 +101,7 @@ BAD: list[tuple[list[str], str]] = [
     (["run", "nowhere"], "'nowhere' is neither a file nor a preset"),
     (["run", "nowhere.yaml"], "nowhere.yaml: no such file"),
     (["run", "nowhere.jsonl"], "nowhere.jsonl"),
-    (["run", "walkthrough", "--set", "engine.executor=cost"], "engine.executor: 'cost' comes with a later release"),
+    (["run", "walkthrough", "--set", "engine.hardware=h100"], "engine.hardware: must be measured (this machine, calibrated) or one of h100-"),
     (["run", "walkthrough", "--set", "engine.cash=off"], "engine.cash: unknown key"),
     (["run", "walkthrough", "--set", "engine.cache"], "--set engine.cache: write KEY=VALUE"),
     (["run", HANDBOOK, "--model", "embedded"], "--model: a recorded trace is replayed without a model"),

@@ -8,6 +8,7 @@ from workbench.experiments import (
     aware,
     branch_lru,
     capacity,
+    groups,
     handbook,
     hits,
     jump,
@@ -27,7 +28,7 @@ PLANS: dict[str, Plan] = {
     m.PLAN.name: m.PLAN
     for m in (
         walkthrough, attention, handbook, capacity, memory, hits, mooncake, schedule, aware, branch_lru, ordering, optimal, amdahl, speedup,
-        overhead, jump,
+        overhead, jump, groups,
     )
 }  # fmt: skip
 

@@ -9,11 +9,12 @@ import plotly.graph_objects as go
 
 from workbench.compare import Comparison
 from workbench.figures.look import COLOURS, PATTERNS, SYMBOLS, look
+from workbench.times import simulated
 
 
 def _axis(result: Comparison, what: str) -> str:
-    simulated = result.arms[0].report.header.clock == "virtual"
-    return f"{what}, seconds" + (" (simulated)" if simulated else "")
+    said = simulated(result.arms[0].report.header)
+    return f"{what}, seconds" + (f" ({said})" if said else "")
 
 
 def paired_dots(result: Comparison) -> go.Figure:

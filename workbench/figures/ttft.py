@@ -12,12 +12,13 @@ from engine import events as ev
 from workbench.compare import Comparison
 from workbench.figures.verdict import lasted, sentence
 from workbench.report import Report
+from workbench.times import simulated
 
 
 def ttft_pairs(result: Comparison) -> dict[str, Any]:
     """Two arms side by side: one row a request, the medians of both, and one honest sentence.
 
-    Times in seconds; `simulated` when they come from a virtual clock.
+    Times in seconds; `simulated` says so, and for which machine, when they come from a virtual clock, else it is None.
     """
     first, second = result.arms[0], result.arms[1]
     rows = []
@@ -33,7 +34,7 @@ def ttft_pairs(result: Comparison) -> dict[str, Any]:
         )  # fmt: skip
     return {
         "arms": [first.name, second.name],
-        "simulated": first.report.header.clock == "virtual",
+        "simulated": simulated(first.report.header),
         "rows": rows,
         "median": [middle(first.report), middle(second.report)],
         "computed": [first.report.totals.computed_tokens, second.report.totals.computed_tokens],

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from workbench.compare import Comparison
 from workbench.figures.verdict import for_whom_later, sentence
+from workbench.times import machine, simulated
 
 KEPT = 20
 """Comparisons remembered; the oldest are forgotten."""
@@ -72,6 +73,7 @@ def words_of(result: Comparison) -> str:
     lines.append("The answers are identical in all arms, token for token." if result.outputs_equal else _parting(result))
     if result.first_decision:
         lines.append(f"First decision that differs: {result.first_decision.why}.")
+    lines += dict.fromkeys(said for arm in result.arms if (said := machine(arm.report.header)))
     if result.warm_up:
         lines.append(f"Warm-up: {result.warm_up}. Order: {'; '.join(', '.join(o) for o in result.order)}.")
     return "".join(f'<p class="{"rw-lead" if i == 0 else "rw-fine"}">{html.escape(line)}</p>' for i, line in enumerate(lines))
@@ -82,11 +84,12 @@ def _soonest(result: Comparison) -> str:
     medians = sorted((a.report.totals.ttft.p50, a.name) for a in result.arms if a.report.totals.ttft.p50 is not None)
     if not medians:
         return "No request had a first token."
-    simulated = " (medians, simulated)" if result.arms[0].report.header.clock == "virtual" else " (medians)"
+    told = simulated(result.arms[0].report.header)
+    medians_of = f" (medians, {told})" if told else " (medians)"
     (best, name), (worst, last) = medians[0], medians[-1]
     if not best or worst / best < 1.01:
-        return f"The first token came at the same time in every arm: after {best:.3f} s{simulated}."
-    return f"With {name} the first token came {worst / best:.1f} times sooner than with {last}: after {best:.3f} s against {worst:.3f} s{simulated}."
+        return f"The first token came at the same time in every arm: after {best:.3f} s{medians_of}."
+    return f"With {name} the first token came {worst / best:.1f} times sooner than with {last}: after {best:.3f} s against {worst:.3f} s{medians_of}."
 
 
 def _parting(result: Comparison) -> str:

@@ -54,7 +54,7 @@
     if (!facts) return element.replaceChildren();
     const longest = Math.max(...facts.rows.flatMap((row) => row.ttft.filter((v) => v !== null)), 1e-9);
     const [on, off] = facts.median;
-    const medians = ` against ${seconds(off)}: medians of ${facts.rows.length} requests${facts.simulated ? ", simulated" : ""}`;
+    const medians = ` against ${seconds(off)}: medians of ${facts.rows.length} requests${facts.simulated ? `, ${facts.simulated}` : ""}`;
     const tokens = `Prompt tokens computed: ${count(facts.computed[0])} with the cache, ${count(facts.computed[1])} without.`;
     const answers = facts.equal ? "The answers are identical, token for token." : `The answers are not identical. ${facts.difference || ""}`;
     return element.replaceChildren(

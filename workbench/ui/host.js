@@ -39,7 +39,8 @@ function host(RP) {
 
   function tell(words, live, value) {
     const header = player.trace.header;
-    const clock = header.clock === "virtual" ? "simulated time" : "measured time";
+    const machine = (header.hardware || {}).name;
+    const clock = header.clock !== "virtual" ? "measured time" : machine ? `time simulated for ${machine}` : "simulated time";
     strip.replaceChildren(
       RP.el("b", { text: words, "data-live": String(live) }),
       document.createTextNode(` ${header.scenario || ""} · ${facts(header)} · ${clock}`),

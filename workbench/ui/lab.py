@@ -13,6 +13,7 @@ import gradio as gr
 from workbench.compare import lay_side_by_side
 from workbench.figures.ttft import pool_fill, ttft_pairs
 from workbench.report import Report
+from workbench.times import simulated
 from workbench.ui import head, text
 from workbench.ui.compare_page import ComparePage
 from workbench.ui.controls import HANDED, OPENS_WITH, QUIET, Controls, buttons, shown_run
@@ -211,10 +212,11 @@ def _ended(run: Run) -> str:
     totals, refused = run.report.totals, _refused(run.report)
     if totals.hit_rate is None:
         return text.message(f"Done. {refused}".strip(), "error" if refused else "")
-    simulated = " simulated" if run.report.header.clock == "virtual" else ""
+    told = simulated(run.report.header)
+    how = f" {told}" if told else ""
     return text.message(
         f"Done: {totals.cached_tokens:,} of {totals.prompt_tokens:,} prompt tokens were reused ({totals.hit_rate:.0%}), "
-        f"{totals.evictions} evictions, {totals.duration:.1f} s{simulated}. {refused}".strip()
+        f"{totals.evictions} evictions, {totals.duration:.1f} s{how}. {refused}".strip()
     )
 
 

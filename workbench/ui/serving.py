@@ -9,6 +9,7 @@ from typing import Any
 
 from workbench.estimate import Rates
 from workbench.scenario import Scenario, ScenarioError
+from workbench.times import uses_model
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
@@ -84,7 +85,7 @@ def check_model(scenario: Scenario, model: ModelState, offers: Sequence[Offer]) 
     A scenario that names none runs on whichever is in use.
     """
     engine = scenario.engine
-    if engine.executor != "model":
+    if not uses_model(engine):
         return
     given = engine.model_fields_set
     if "model" in given and engine.model not in (model.offer.name, model.offer.label):

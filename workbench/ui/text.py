@@ -6,6 +6,7 @@ import html
 
 from workbench.estimate import Estimate
 from workbench.scenario import Scenario
+from workbench.times import measured
 from workbench.ui.serving import ModelState
 
 PAGES = (("lab", "Lab", "/"), ("compare", "Compare", "/compare"), ("decode", "Decode", "/decode"), ("experiments", "Experiments", "/experiments"))
@@ -52,6 +53,8 @@ def note(scenario: Scenario, guess: Estimate, state: ModelState) -> str:
             cost.append("time known once the model is loaded")
         if guess.kv_bytes is not None:
             cost.append(f"{guess.kv_bytes / 1e6:.0f} MB of KV cache")
+    elif scenario.engine.executor == "cost":
+        cost.append(f"no model; a roofline says what each step takes, {_machine(scenario)}; simulated time")
     else:
         cost.append("scripted model, simulated time, a second or less")
     if guess.prompt_tokens:
@@ -60,6 +63,13 @@ def note(scenario: Scenario, guess: Estimate, state: ModelState) -> str:
         f'<p class="rw-note">{html.escape(scenario.note or "")}</p>'
         f'<p class="rw-cost" id="estimate">One run: {html.escape(", ".join(cost))}.</p>'
     )
+
+
+def _machine(scenario: Scenario) -> str:
+    """The machine that a scenario simulates."""
+    if measured(scenario.engine):
+        return "calibrated on this machine (once, under a minute)"
+    return f"of {scenario.engine.hardware}"
 
 
 def message(text: str, kind: str = "info", id: str = "message") -> str:

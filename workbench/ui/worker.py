@@ -17,6 +17,7 @@ from workbench import presets
 from workbench.estimate import measure
 from workbench.runner import run as run_scenario
 from workbench.scenario import Scenario, ScenarioError
+from workbench.times import uses_model
 from workbench.ui.runs import BusyError, Run, Runs
 from workbench.ui.serving import OFFERED, ModelState, Offer, check_model, offer_of
 
@@ -248,5 +249,5 @@ class Worker:
 
 
 def needs_model(run: Run) -> bool:
-    """Whether a run computes with the model."""
-    return run.scenario is not None and run.scenario.engine.executor == "model"
+    """Whether a run computes with the model, or simulates this machine as it is with the model."""
+    return run.scenario is not None and uses_model(run.scenario.engine)
