@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime
 import hashlib
 import re
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -48,7 +47,7 @@ COPIED = 64 << 20
 
 @dataclass(frozen=True)
 class Timed:
-    """One pass of the calibration: its rows, and the seconds it took (median) and would take by the fit."""
+    """One pass of the calibration: its rows, and the seconds it took (the least of a few) and would take by the fit."""
 
     rows: int
     before: int
@@ -152,7 +151,7 @@ def _machine(loaded: LoadedModel, found: Fitted, date: str, threads: int) -> Acc
 
 
 def _time(loaded: LoadedModel, passes: Sequence[tuple[int, int, int]], tell: Progress, clock: Callable[[], float]) -> list[float]:
-    """Median seconds of each pass over a few rounds, after two that warm up.
+    """Least seconds of each pass over a few rounds, after two that warm up: what else runs here only makes a pass longer.
 
     The slots before a row hold nothing that was computed: a pass takes as long whatever they hold.
     """
@@ -173,7 +172,7 @@ def _time(loaded: LoadedModel, passes: Sequence[tuple[int, int, int]], tell: Pro
         if time.perf_counter() - began > ENOUGH:
             break
     tell(f"calibrating {loaded.name} on {loaded.device.type}", 1.0)
-    return [statistics.median(times) for times in taken]
+    return [min(times) for times in taken]
 
 
 def _rows(one: tuple[int, int, int], vocabulary: int) -> list[Row]:

@@ -24,7 +24,7 @@ WEIGHTS = (1.0, 2.0, 4.0, 8.0)
 """Of a byte of KV beside one of the weights, while passes are sorted."""
 
 
-AT_MOST = 0.25
+AT_MOST = 0.15
 """Median relative error above which passes were disturbed rather than measured."""
 
 

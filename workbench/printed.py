@@ -92,6 +92,7 @@ def calibration_table(made: Calibration) -> str:
     lines.append(
         f"\n{shape.name} in {shape.dtype} on {machine.name}, {machine.source}: {machine.flops / 1e9:,.1f} GFLOP/s and {machine.bandwidth / 1e9:,.1f} GB/s "
         f"reached, {machine.overhead * 1e3:.1f} ms a pass and {machine.row * 1e3:.2f} ms a row beside, KV moved {machine.kv_moves:.1f} times; {machine.link / 1e9:,.1f} GB/s to the host"
+        "\nAll passes of one model read the same weights, so the rate of memory, how often KV is moved and the time a pass can hardly be told apart: only together do they mean something."
     )
     return "\n".join(lines)
 
