@@ -25,7 +25,6 @@ HERE: dict[str, tuple[Any, ...]] = {
     "executor": ("model", "puppet", "replay"),
     "hardware": ("measured",),
     "overlap": (False,),
-    "host_pages": (0,),
     "replicas": (1,),
 }
 """What this version can do; the other values of the contract are refused by name until they are built."""
@@ -98,9 +97,11 @@ class EngineConfig(Asked):
     retract_to: Literal["back", "front"] = "back"
     retract_max: int = Field(8, ge=1)
     overlap: bool = False
-    host_pages: int = Field(0, ge=0)
-    host_policy: Literal["write-through", "write-back"] = "write-through"
-    host_threshold: int = Field(1, ge=1)
+    host_pages: int = Field(0, ge=0, le=16_777_216, description="pages of a second tier, in the host's memory (cache: radix)")
+    host_policy: Literal["write-through", "write-back"] = Field(
+        "write-through", description="copy what has been used `host_threshold` times, or copy on eviction"
+    )
+    host_threshold: int = Field(1, ge=1, description="uses from which write-through copies: 1 for being stored, and its hits")
     host_bandwidth: float | None = Field(None, gt=0, description="bytes a second; null: measured at start")
     replicas: int = Field(1, ge=1, le=64)
     router: Literal["cache-aware", "round-robin", "least-loaded", "power-of-two"] = "cache-aware"
@@ -132,6 +133,8 @@ class EngineConfig(Asked):
             raise ValueError(f"chunk: {self.chunk} is above prefill_budget ({self.prefill_budget}); lower one of them")
         if self.cache == "blocks" and self.eviction != "lru":
             raise ValueError(f"eviction: {self.eviction!r} needs cache: radix; blocks leave their free queue in its own order, lru")
+        if self.host_pages and self.cache == "blocks":
+            raise ValueError(f"host_pages: {self.host_pages} needs cache: radix; blocks have no second tier, so it must be 0 there")
         if self.in_batch == "sort" and self.policy not in SORTS:
             raise ValueError(f"in_batch: 'sort' is a sort key of {', '.join(SORTS)}; policy is {self.policy!r}")
         if self.eviction == "belady" and self.policy != "fcfs":

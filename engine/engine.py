@@ -84,8 +84,8 @@ class Engine:
         header_for(self.trace.header, config, self.executor)
         self.clock = VirtualClock() if self.executor.virtual else WallClock()
         self.pool = Pool(config.pages, config.page_size)
-        self.cache = make_cache(config, self.trace)
         self.totals = Totals()
+        self.cache = make_cache(config, self.trace, self.executor, self.totals)
         self.scheduler = Scheduler(config, self.pool, self.cache, self.trace, self.totals)
         self.step_number = 1
         self._contents: dict[str, int] = {}
@@ -410,7 +410,7 @@ class Engine:
             return self._failed(plan, error)
         if self.clock.kind == "virtual":
             plan_seconds = self.config.clock.plan
-        self.clock.spend(self.config.clock.plan + result.forward_seconds)
+        self.clock.spend(self.config.clock.plan + plan.load_seconds + result.forward_seconds)
         self.trace.t = self.clock.now()
         self.totals.steps += 1
         fresh = self._append(plan, result)

@@ -22,6 +22,7 @@ def header_for(header: Header, config: EngineConfig, executor: Executor) -> None
     header.pages, header.page_size = config.pages, config.page_size
     header.eos = sorted(executor.eos_ids)
     header.vocabulary = executor.vocab_size
+    header.host = executor.facts.get("host")
     header.rates = dict(executor.rates)
     header.versions = {p: v for p in PACKAGES if (v := _version(p))}
 

@@ -102,8 +102,10 @@ class Executor(Protocol):
     max_positions: int
     eos_ids: frozenset[int]
     facts: dict[str, str | None]
-    """Header facts: model, device, dtype."""
+    """Header facts: model, device, dtype; host: what the second tier's pages lie in."""
     rates: dict[str, float]
+    """Constants of the run. With a host tier: `kv_bytes` (bytes a token), `prefill_rate` (tokens a second; not there
+    where computing is free) and `host_bandwidth` (bytes a second)."""
     tokenizer: Tokenizer | None
 
     @property
@@ -118,3 +120,21 @@ class Executor(Protocol):
     def end(self, request: Request) -> None:
         """A request ended or was retracted: forget whatever is kept per request."""
         ...
+
+    def demote(self, pages: Sequence[int], host_pages: Sequence[int]) -> None:
+        """Copy pages to host pages, one for one, as they are now: after the forwards so far, before the next."""
+        ...
+
+    def restore(self, host_pages: Sequence[int], pages: Sequence[int]) -> None:
+        """Copy host pages to pages, one for one, before the next forward."""
+        ...
+
+
+class HoldsNothing:
+    """Part of an executor whose pages hold nothing: there is nothing to copy between the tiers."""
+
+    def demote(self, pages: Sequence[int], host_pages: Sequence[int]) -> None:
+        """Nothing to copy."""
+
+    def restore(self, host_pages: Sequence[int], pages: Sequence[int]) -> None:
+        """Nothing to copy."""

@@ -15,6 +15,7 @@ from engine.pool import Pool
 from engine.request import Request, Status
 from engine.scheduler.admission import Admission, Step, cut
 from engine.scheduler.holdings import Holdings
+from engine.scheduler.loading import Loading
 from engine.scheduler.overtaking import Overtaking
 from engine.scheduler.policy import VICTIMS, make_policy
 from engine.scheduler.queue import Queue
@@ -30,6 +31,8 @@ class Plan:
     rows: list[Row]
     prefills: int
     out_of_room: list[Request]
+    load_seconds: float = 0.0
+    """What its loads from the host tier take, before the forward."""
 
     @property
     def mode(self) -> str:
@@ -54,10 +57,11 @@ class Scheduler:
         self.running: list[Request] = []
         self.overtaking = Overtaking()
         self.telling = Telling(config.policy, trace)
+        self.loading = Loading(config, trace.header.rates)
         self.policy = make_policy(config, self.waiting, cache, trace.header.seed)
         self.admission = Admission(
             config, self.waiting, self.running, self.policy, pool, cache, self.holdings, self.reserve,
-            self.overtaking, totals, trace, self.telling,
+            self.overtaking, totals, trace, self.telling, self.loading,
         )  # fmt: skip
 
     # --- coming and going ----------------------------------------------------------------------
@@ -86,6 +90,7 @@ class Scheduler:
         if not self.running:
             self.reserve.idle()
         self._preempt()
+        self.loading.begin()
         out: list[Request] = []
         decodes: list[Row] = []
         if self.config.mixed:
@@ -99,7 +104,7 @@ class Scheduler:
         rows += decodes
         if not rows and not out:
             return None
-        return Plan(rows, prefills, out)
+        return Plan(rows, prefills, out, self.loading.seconds)
 
     def _prefill_rows(self, out: list[Request], decodes: int, admit: bool) -> list[Row]:
         """Prompts that go on, then prompts that are admitted, within chunk and budget."""
