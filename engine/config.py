@@ -147,6 +147,11 @@ class EngineConfig(Asked):
             raise ValueError(f"cache_pages: {self.cache_pages} is above pages ({self.pages})")
         return self
 
+    @property
+    def second_tier(self) -> int:
+        """Pages of the host tier that are of use: with the cache off there is nothing to keep in them."""
+        return self.host_pages if self.cache == "radix" else 0
+
 
 def config_from(values: dict[str, Any]) -> EngineConfig:
     """Build a config. Raises ConfigError with one sentence that names the field."""

@@ -21,7 +21,7 @@ def make_cache(config: EngineConfig, trace: Trace, copies: Copies, totals: Total
     pins = budget(config.pin_budget, config.pages)
     if config.cache == "blocks":
         return BlockCache(config.page_size, config.block_order, trace, pin_budget=pins)
-    if config.host_pages:
+    if config.second_tier:
         write_back = config.host_policy == "write-back"
         host = HostTier(config.host_pages, config.page_size, copies, write_back=write_back, threshold=config.host_threshold)
         return TieredCache(config.page_size, config.eviction, config.eviction_unit, trace, pins, host, totals)

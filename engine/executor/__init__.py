@@ -9,17 +9,12 @@ from engine.executor.base import Executor
 from engine.executor.puppet import PuppetExecutor
 
 
-def host_pages_of(config: EngineConfig) -> int:
-    """Pages of the second tier: without a cache there is nothing to put there."""
-    return config.host_pages if config.cache == "radix" else 0
-
-
 def make_executor(config: EngineConfig, loaded: Any = None) -> Executor:
     """The executor that the configuration names; `model` loads torch and the weights."""
     if config.executor in ("puppet", "replay"):
         # A replay is a puppet whose script is a recording.
         return PuppetExecutor(
-            config.pages, config.page_size, config.executor, config.clock, host_pages_of(config), config.host_bandwidth
+            config.pages, config.page_size, config.executor, config.clock, config.second_tier, config.host_bandwidth
         )
     from engine.executor.model import load_executor  # torch only where a model runs
 

@@ -119,6 +119,7 @@
       }
       s.addRequest(number, R.RECOVERED, e.recovered.a[row]);
       s.addRequest(number, R.RECOMPUTED, e.recomputed.a[row]);
+      s.count("loaded_tokens", e.loaded.a[row]);
       s.count("recovered_tokens", e.recovered.a[row]);
       s.count("recomputed_tokens", e.recomputed.a[row]);
     },
@@ -186,12 +187,15 @@
       s.set(above, N.BORN, s.seq);
       s.nodePieces.set(above, front);
       s.nodePages.set(above, pages.slice(0, kept));
+      const host = s.host(slot);
+      s.nodeHost.set(above, host.slice(0, kept));
+      s.nodeHost.set(slot, host.slice(kept));
       s.set(slot, N.PARENT, above);
       s.node.add((slot << 4) | N.DEPTH, at);
       s.node.add((slot << 4) | N.COUNT, -at);
       s.nodePieces.set(slot, back);
       s.nodePages.set(slot, pages.slice(kept));
-      for (let i = 0; i < kept; i++) s.setOwner(pages[i], 2 * id);
+      for (let i = 0; i < Math.min(kept, pages.length); i++) s.setOwner(pages[i], 2 * id);
     },
 
     "node.touched"(s, e, row) {
@@ -237,6 +241,21 @@
       s.count("evicted_tokens", e.tokens.a[row]);
     },
 
+    "node.demoted"(s, e, row) {
+      const slot = s.slot(e.node.a[row]);
+      s.nodeHost.set(slot, e.host_pages.at(row).slice());
+      if (e.kept.a[row]) return;
+      s.nodePages.set(slot, new Int32Array(0));
+      s.count("demoted_tokens", s.get(slot, N.COUNT));
+    },
+
+    "node.restored"(s, e, row) {
+      const id = e.node.a[row];
+      const pages = e.pages.at(row);
+      s.nodePages.set(s.slot(id), pages.slice());
+      if (e.request.at(row) !== null) givePages(s, id, requestAt(s, e.request, row), pages);
+    },
+
     "node.pinned"(s, e, row) {
       path(s, e.node.a[row], (slot) => {
         s.set(slot, N.PINS, e.until.a[row]);
@@ -249,6 +268,7 @@
     },
 
     "page.allocated"(s, e, row) {
+      if (e.tier.at(row) !== "device") return; // node.demoted says whose they are
       const pages = e.pages.at(row);
       const counts = e.counts.at(row);
       let at = 0;
@@ -262,6 +282,7 @@
     },
 
     "page.freed"(s, e, row) {
+      if (e.tier.at(row) !== "device") return;
       const pages = e.pages.at(row);
       const owner = e.owner.at(row);
       for (let i = 0; i < pages.length; i++) s.setOwner(pages[i], 0);

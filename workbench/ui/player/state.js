@@ -29,7 +29,7 @@
   RP.STATUS = ["waiting", "prefill", "decode", "finished", "refused", "aborted", "failed"];
   RP.TOTALS = [
     "arrived", "finished", "refused", "aborted", "failed",
-    "prompt_tokens", "cached_tokens", "computed_tokens", "recovered_tokens", "recomputed_tokens",
+    "prompt_tokens", "cached_tokens", "computed_tokens", "loaded_tokens", "recovered_tokens", "recomputed_tokens",
     "output_tokens", "forced_tokens", "jumped_tokens", "forward_passes", "steps",
     "evictions", "evicted_tokens", "demoted_tokens", "retractions",
   ];
@@ -54,6 +54,8 @@
       this.privatePages = 0;
       this.node = RP.pagedInts(10);
       this.nodePages = RP.pagedRefs(6);
+      /** Host pages that hold a copy of a node; undefined or empty: none do. */
+      this.nodeHost = RP.pagedRefs(6);
       this.nodePieces = RP.pagedRefs(6);
       this.slotOfNode = RP.pagedInts(10);
       this.request = RP.pagedInts(9);
@@ -106,6 +108,17 @@
       return this.get(slot, N.ID) !== 0;
     }
 
+    /** Host pages that hold a copy of the node in `slot`. */
+    host(slot) {
+      return this.nodeHost.get(slot) || NO_PAGES;
+    }
+
+    /** `device`, `host`, or `both`: copied, and still on the device. */
+    tier(slot) {
+      if (!this.host(slot).length) return "device";
+      return this.nodePages.get(slot).length ? "both" : "host";
+    }
+
     /** Whether a look-up can come to the node in `slot`: nothing above it has left. */
     reachable(slot) {
       let parent = this.get(slot, N.PARENT);
@@ -130,6 +143,7 @@
       this.set(slot, N.ID, 0);
       this.set(slot, N.PARENT, this.firstFree);
       this.nodePages.set(slot, null);
+      this.nodeHost.set(slot, null);
       this.nodePieces.set(slot, null);
       this.firstFree = slot;
       this.live--;
@@ -178,7 +192,8 @@
     }
   }
 
-  const PAGED = ["node", "nodePages", "nodePieces", "slotOfNode", "request", "requestPages", "owner"];
+  const NO_PAGES = new Int32Array(0);
+  const PAGED = ["node", "nodePages", "nodeHost", "nodePieces", "slotOfNode", "request", "requestPages", "owner"];
 
   RP.State = State;
 })(globalThis.RadixPlayer);
