@@ -52,8 +52,8 @@ class Header(msgspec.Struct, kw_only=True):
     """How many token ids the model can say; null: unknown."""
     rates: dict[str, float] = {}
     """Rates measured once at start; constants of the run."""
-    host: str | None = None
-    """What the second tier's pages lie in; null: there is none."""
+    host: str | msgspec.UnsetType = msgspec.UNSET
+    """What the second tier's pages lie in; left out where there is none."""
     versions: dict[str, str] = {}
     texts: dict[str, str] = {}
     """Token id -> its text, for the ids that occur in this trace (empty: unknown)."""

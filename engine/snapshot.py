@@ -175,7 +175,7 @@ class Checker:
                 )
             if not (node.locks or node.pins):
                 evictable += len(node.pages)
-            if (node.pages or not node.host) and len(node.pages) * self._pool.page_size != node.count or len(node.run) != len(pack([0])) * node.count:
+            if len(node.pages or node.host) * self._pool.page_size != node.count or len(node.run) != len(pack([0])) * node.count:
                 breaches.append(Breach(f"node {node.id} has {node.count} tokens in {len(node.pages)} pages"))
         if evictable != self._cache.evictable:
             breaches.append(Breach(f"{evictable} tree pages are neither locked nor pinned, the cache counts {self._cache.evictable}"))

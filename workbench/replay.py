@@ -110,6 +110,8 @@ class NodeState:
     host: list[int] = field(default_factory=list)
     """Host pages that hold a copy."""
     children: int = 0
+    resident: int = 0
+    """Children with device pages: while there are any, it is no leaf for eviction."""
     joined: int = 0
     """The event with which it last joined the free queue (blocks)."""
 
@@ -348,6 +350,7 @@ def _node_created(s: State, e: ev.NodeCreated) -> None:
     )  # fmt: skip
     if parent:
         parent.children += 1
+        parent.resident += 1
     _give_pages(s, e.node, e.request, e.pages)
 
 
@@ -378,8 +381,9 @@ def _node_split(s: State, e: ev.NodeSplit) -> None:
     front_pieces, node.pieces = cut(node.pieces, e.at)
     k = e.at // s.page_size
     s.nodes[e.front] = replace(
-        node, id=e.front, count=e.at, pieces=front_pieces, pages=node.pages[:k], host=node.host[:k], children=1
-    )
+        node, id=e.front, count=e.at, pieces=front_pieces, pages=node.pages[:k], host=node.host[:k], children=1,
+        resident=int(bool(node.pages)),
+    )  # fmt: skip
     node.parent, node.depth, node.count, node.pages = e.front, node.depth + e.at, node.count - e.at, node.pages[k:]
     node.host = node.host[k:]
     for page in s.nodes[e.front].pages:
@@ -426,6 +430,7 @@ def _node_evicted(s: State, e: ev.NodeEvicted) -> None:
     node = s.nodes.pop(e.node)
     if node.parent in s.nodes:
         s.nodes[node.parent].children -= 1
+        s.nodes[node.parent].resident -= bool(node.pages)
     s.gone[e.node] = (e.seq, node)
     s.totals["evicted_tokens"] += e.tokens
 
@@ -435,11 +440,16 @@ def _node_demoted(s: State, e: ev.NodeDemoted) -> None:
     node.host = list(e.host_pages)
     if not e.kept:
         node.pages = []
+        if node.parent in s.nodes:
+            s.nodes[node.parent].resident -= 1
         s.totals["demoted_tokens"] += node.count
 
 
 def _node_restored(s: State, e: ev.NodeRestored) -> None:
-    s.nodes[e.node].pages = list(e.pages)
+    node = s.nodes[e.node]
+    node.pages = list(e.pages)
+    if node.parent in s.nodes:
+        s.nodes[node.parent].resident += 1
     if e.request is not None:
         _give_pages(s, e.node, e.request, e.pages)
 

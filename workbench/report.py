@@ -33,6 +33,8 @@ class RequestReport(msgspec.Struct, kw_only=True):
     prompt_tokens: int
     cached_tokens: int | None = None
     computed_tokens: int | None = None
+    loaded_tokens: int | None = None
+    """Of the cached and the recovered ones, those that came back from the host tier."""
     recovered_tokens: int | None = None
     recomputed_tokens: int | None = None
     output_ids: list[int]
@@ -73,6 +75,8 @@ class Totals(msgspec.Struct, kw_only=True):
     prompt_tokens: int
     cached_tokens: int
     computed_tokens: int
+    loaded_tokens: int = 0
+    """Of the cached and the recovered ones, those that came back from the host tier."""
     recovered_tokens: int
     recomputed_tokens: int
     hit_rate: float | None
@@ -101,6 +105,7 @@ class PoolReport(msgspec.Struct, kw_only=True):
     locked: int
     evictable: int
     host: int | None = None
+    """Pages of the host tier in use; None without one."""
 
 
 class TreeNode(msgspec.Struct, kw_only=True):
@@ -109,6 +114,7 @@ class TreeNode(msgspec.Struct, kw_only=True):
     id: int
     tokens: int
     pages: int
+    """Device pages; 0 where only the host holds it."""
     locks: int
     hits: int
     last_used: int
@@ -162,6 +168,8 @@ def build(header: ev.Header, events: Iterable[ev.Event], checked: bool = False) 
     waited = 0
     breaches: list[str] = []
     for event in events:
+        if isinstance(event, ev.RequestAdmitted):
+            extra[event.request]["loaded"] = extra[event.request].get("loaded", 0) + event.loaded
         if isinstance(event, ev.RequestAdmitted) and event.first:
             order.append(event.request)
             waited += event.computed
@@ -178,7 +186,7 @@ def build(header: ev.Header, events: Iterable[ev.Event], checked: bool = False) 
     return Report(
         scenario=header.scenario, header=header,
         invariants=breaches or ("ok" if checked else None),
-        requests=requests, order=order, totals=_totals(state, requests, events), pool=_pool(state), tree=_tree(state),
+        requests=requests, order=order, totals=_totals(state, requests, events), pool=_pool(state, header), tree=_tree(state),
     )  # fmt: skip
 
 
@@ -190,7 +198,7 @@ def _request(r: RequestState, extra: dict[str, Any]) -> RequestReport:
     return RequestReport(
         id=r.id, status=r.status, finish_reason=r.reason if r.status != "refused" else None,
         refusal=extra.get("refusal"), prompt_tokens=len(r.prompt), cached_tokens=r.cached, computed_tokens=r.computed,
-        recovered_tokens=r.recovered if ran else None, recomputed_tokens=r.recomputed if ran else None,
+        loaded_tokens=extra.get("loaded"), recovered_tokens=r.recovered if ran else None, recomputed_tokens=r.recomputed if ran else None,
         output_ids=list(r.output), output_text=r.text, forced_tokens=by_grammar.forced if ran else None,
         jumped_tokens=by_grammar.jumped if ran else None, rolled_back_tokens=by_grammar.rolled_back if ran else None, retractions=r.retractions if ran else None,
         overtaken_tokens=extra.get("overtaken"), arrived=r.arrived, admitted=r.admitted, first_token=first,
@@ -206,7 +214,7 @@ def _totals(state: State, requests: list[RequestReport], events: list[ev.Event])
     duration = events[-1].t if events else 0.0
     return Totals(
         **{k: t[k] for k in (
-            "prompt_tokens", "cached_tokens", "computed_tokens", "recovered_tokens", "recomputed_tokens",
+            "prompt_tokens", "cached_tokens", "computed_tokens", "loaded_tokens", "recovered_tokens", "recomputed_tokens",
             "output_tokens", "forced_tokens", "jumped_tokens", "forward_passes", "steps", "evictions",
             "evicted_tokens", "demoted_tokens", "retractions", "refused",
         )},
@@ -217,13 +225,14 @@ def _totals(state: State, requests: list[RequestReport], events: list[ev.Event])
     )  # fmt: skip
 
 
-def _pool(state: State) -> PoolReport:
+def _pool(state: State, header: ev.Header) -> PoolReport:
     cached = sum(len(n.pages) for n in state.nodes.values())
     locked = sum(len(n.pages) for n in state.nodes.values() if n.locks)
     evictable = sum(len(n.pages) for n in state.nodes.values() if not (n.locks or n.pins))
     free = sum(o is None for o in state.owners)
+    host = sum(len(n.host) for n in state.nodes.values()) if header.config.get("host_pages") else None
     return PoolReport(
-        pages=state.pages, free=free, cached=cached, private=state.pages - free - cached, locked=locked, evictable=evictable
+        pages=state.pages, free=free, cached=cached, private=state.pages - free - cached, locked=locked, evictable=evictable, host=host
     )
 
 

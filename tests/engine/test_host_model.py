@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 import torch
 
@@ -69,7 +70,7 @@ def test_a_page_that_goes_and_comes_back_is_bit_for_bit_what_it_was(tiny_llama: 
 
 def test_the_rates_are_measured_once_only_where_there_is_a_tier_and_stand_in_the_header(tiny_llama: LoadedModel) -> None:
     plain = Engine(config=EngineConfig(executor="model", pages=64), loaded=tiny_llama)
-    assert plain.trace.header.rates == {} and plain.trace.header.host is None
+    assert plain.trace.header.rates == {} and plain.trace.header.host is msgspec.UNSET
     off = Engine(config=EngineConfig(executor="model", pages=64, host_pages=8, cache="off"), loaded=tiny_llama)
     assert off.trace.header.rates == {}
     engine = Engine(config=EngineConfig(executor="model", pages=64, host_pages=8), loaded=tiny_llama)

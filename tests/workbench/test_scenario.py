@@ -81,7 +81,7 @@ def test_what_a_scenario_cannot_say_is_refused_with_its_path(data: Any, says: st
 
 @pytest.mark.parametrize(("key", "value", "here"), [
     ("executor", "cost", "model, puppet, replay"), ("overlap", True, "False"),
-    ("host_pages", 8, "0"), ("replicas", 2, "1"), ("hardware", "h100", "measured"),
+    ("replicas", 2, "1"), ("hardware", "h100", "measured"),
 ])  # fmt: skip
 def test_an_engine_value_of_a_later_release_is_refused_by_name(key: str, value: Any, here: str) -> None:
     with pytest.raises(ScenarioError) as caught:
