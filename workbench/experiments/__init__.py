@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from workbench.experiments import branch_lru, capacity, handbook, jump, optimal, overhead, schedule, walkthrough
+from workbench.experiments import (
+    branch_lru,
+    capacity,
+    handbook,
+    jump,
+    offload,
+    optimal,
+    overhead,
+    schedule,
+    walkthrough,
+)
 from workbench.experiments.bench import Bench, Plan, StoppedError
 from workbench.experiments.result import Experiment, Row
 
 PLANS: dict[str, Plan] = {
-    m.PLAN.name: m.PLAN for m in (walkthrough, handbook, capacity, schedule, branch_lru, optimal, overhead, jump)
+    m.PLAN.name: m.PLAN for m in (walkthrough, handbook, capacity, schedule, branch_lru, optimal, overhead, offload, jump)
 }
 
 __all__ = ["PLANS", "Bench", "Experiment", "Plan", "Row", "StoppedError", "find"]

@@ -73,6 +73,12 @@
     for (let slot = 0; slot < s.slots; slot++) if (s.alive(slot) && s.get(slot, N.PARENT) === parent) s.set(slot, N.PARENT, -1 - id);
   };
 
+  /** A node got device pages, or lost them all: its parent has so many more children that have some. */
+  const resident = (s, slot, change) => {
+    const parent = s.get(slot, N.PARENT);
+    if (parent >= 0) s.node.add((parent << 4) | N.RESIDENT, change);
+  };
+
   const raise = (s, slot, priority) => {
     if (priority > s.get(slot, N.PRIORITY)) s.set(slot, N.PRIORITY, priority);
   };
@@ -156,6 +162,7 @@
       if (parent >= 0) {
         s.set(slot, N.DEPTH, s.get(parent, N.DEPTH) + s.get(parent, N.COUNT));
         s.node.add((parent << 4) | N.CHILDREN, 1);
+        s.node.add((parent << 4) | N.RESIDENT, 1);
       }
       s.nodePieces.set(slot, [number, e.start.a[row], e.stop.a[row]]);
       s.nodePages.set(slot, pages.slice());
@@ -184,12 +191,13 @@
         s.set(above, field, s.get(slot, field));
       s.set(above, N.COUNT, at);
       s.set(above, N.CHILDREN, 1);
+      s.set(above, N.RESIDENT, pages.length ? 1 : 0);
       s.set(above, N.BORN, s.seq);
       s.nodePieces.set(above, front);
       s.nodePages.set(above, pages.slice(0, kept));
       const host = s.host(slot);
-      s.nodeHost.set(above, host.slice(0, kept));
-      s.nodeHost.set(slot, host.slice(kept));
+      s.setHost(above, host.slice(0, kept));
+      s.setHost(slot, host.slice(kept));
       s.set(slot, N.PARENT, above);
       s.node.add((slot << 4) | N.DEPTH, at);
       s.node.add((slot << 4) | N.COUNT, -at);
@@ -236,6 +244,7 @@
       const slot = s.slot(e.node.a[row]);
       const parent = s.get(slot, N.PARENT);
       if (parent >= 0) s.node.add((parent << 4) | N.CHILDREN, -1);
+      if (s.nodePages.get(slot).length) resident(s, slot, -1);
       if (s.get(slot, N.CHILDREN)) orphan(s, slot);
       s.dropSlot(slot);
       s.count("evicted_tokens", e.tokens.a[row]);
@@ -243,8 +252,9 @@
 
     "node.demoted"(s, e, row) {
       const slot = s.slot(e.node.a[row]);
-      s.nodeHost.set(slot, e.host_pages.at(row).slice());
+      s.setHost(slot, e.host_pages.at(row).slice());
       if (e.kept.a[row]) return;
+      resident(s, slot, -1);
       s.nodePages.set(slot, new Int32Array(0));
       s.count("demoted_tokens", s.get(slot, N.COUNT));
     },
@@ -252,7 +262,9 @@
     "node.restored"(s, e, row) {
       const id = e.node.a[row];
       const pages = e.pages.at(row);
-      s.nodePages.set(s.slot(id), pages.slice());
+      const slot = s.slot(id);
+      s.nodePages.set(slot, pages.slice());
+      resident(s, slot, 1);
       if (e.request.at(row) !== null) givePages(s, id, requestAt(s, e.request, row), pages);
     },
 

@@ -7,7 +7,7 @@
 
   const NODE_FIELDS = [
     "ID", "PARENT", "DEPTH", "COUNT", "LOCKS", "HITS", "LAST", "PINS", "CHILDREN", "SPACE", "ORDER", "BORN",
-    "PRIORITY", "JOINED",
+    "PRIORITY", "JOINED", "RESIDENT",
   ];
   const REQUEST_FIELDS = [
     "STATUS", "CACHED", "COMPUTED", "RECOVERED", "RECOMPUTED", "KV", "TARGET", "OUTPUT", "NODE", "RETRACTIONS",
@@ -17,7 +17,8 @@
 
   /**
    * Fields of a node. PARENT is a slot (-1: under the root; -1 - id: under node `id`, which is gone); ORDER keeps
-   * siblings in place over splits; JOINED is the event with which it last joined the free queue of blocks.
+   * siblings in place over splits; JOINED is the event with which it last joined the free queue of blocks; RESIDENT
+   * counts children with device pages.
    */
   RP.N = enumerate(NODE_FIELDS);
   /**
@@ -52,6 +53,7 @@
       this.tick = 0;
       this.cachedPages = 0;
       this.privatePages = 0;
+      this.hostPages = 0;
       this.node = RP.pagedInts(10);
       this.nodePages = RP.pagedRefs(6);
       /** Host pages that hold a copy of a node; undefined or empty: none do. */
@@ -113,6 +115,11 @@
       return this.nodeHost.get(slot) || NO_PAGES;
     }
 
+    setHost(slot, pages) {
+      this.hostPages += pages.length - this.host(slot).length;
+      this.nodeHost.set(slot, pages);
+    }
+
     /** `device`, `host`, or `both`: copied, and still on the device. */
     tier(slot) {
       if (!this.host(slot).length) return "device";
@@ -143,7 +150,7 @@
       this.set(slot, N.ID, 0);
       this.set(slot, N.PARENT, this.firstFree);
       this.nodePages.set(slot, null);
-      this.nodeHost.set(slot, null);
+      this.setHost(slot, NO_PAGES);
       this.nodePieces.set(slot, null);
       this.firstFree = slot;
       this.live--;
