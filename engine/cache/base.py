@@ -212,8 +212,10 @@ class PrefixCache(Protocol):
         """Free up to `pages` unlocked pages, leaves first, in the policy's order."""
         ...
 
-    def restore(self, match: Match, take: Callable[[int], list[int]], seconds: tuple[float, float]) -> Match:
-        """Bring what the host holds of a match back into pages that `take` finds; the longer match.
+    def restore(
+        self, match: Match, take: Callable[[int], list[int]], seconds: tuple[float, float], request: Holder
+    ) -> Match:
+        """Bring what the host holds of a match back for `request`, into pages that `take` finds; the longer match.
 
         Nothing of the match leaves meanwhile. `seconds`: what a token costs to load, and to compute again.
         """
@@ -262,7 +264,9 @@ class OneTier:
 
     host_pool: Pool | None = None
 
-    def restore(self, match: Match, take: Callable[[int], list[int]], seconds: tuple[float, float]) -> Match:
+    def restore(
+        self, match: Match, take: Callable[[int], list[int]], seconds: tuple[float, float], request: Holder
+    ) -> Match:
         """There is nothing to bring back."""
         return match
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from engine import events as ev
+from engine.cache import telling
 from engine.cache.base import WIDTH, Evicted, Holder, Inserted, Match, Pinned
 from engine.cache.host import HostTier
 from engine.cache.node import Node
@@ -111,15 +112,17 @@ class TieredCache(RadixCache):
 
     # --- coming back ---------------------------------------------------------------------------
 
-    def restore(self, match: Match, take: Callable[[int], list[int]], seconds: tuple[float, float]) -> Match:
+    def restore(
+        self, match: Match, take: Callable[[int], list[int]], seconds: tuple[float, float], request: Holder
+    ) -> Match:
         """Load what the host holds of a match, page for page, into pages that `take` finds; the longer match."""
         path: list[Node] = match.host_path
         if match.host_inside < path[-1].count:
             path = [*path[:-1], self._split(path[-1], match.host_inside)]
         self.host.guard(path)
-        self._brace(match.path, 1)
+        self._lock(match, request, 1)
         pages = take(match.host_length // self.page_size)
-        self._brace(match.path, -1)
+        self._lock(match, request, -1)
         self.host.unguard()
         counts = [len(node.host) for node in path]
         self._emit(ev.PageAllocated, pages=pages, owners=[node.id for node in path], counts=counts)
@@ -132,14 +135,15 @@ class TieredCache(RadixCache):
         self._queue.push(path[-1])
         return Match(match.known, [*match.path, *path], path[-1].count, match.explain)
 
-    def _brace(self, path: list[Node], locks: int) -> None:
-        """Hold a path for a moment without telling: nothing else happens until it is let go or really locked."""
-        for node in path:
-            if not (node.locks or node.pins):
-                self._locked += len(node.pages)
-            node.locks += locks
-            if not (node.locks or node.pins):
-                self._locked -= len(node.pages)
+    def _lock(self, match: Match, request: Holder, change: int) -> None:
+        """Hold what the device has of a match while room is made for the rest, or let go of it."""
+        for node in match.path:
+            before, node.locks = node.locks, node.locks + change
+            if not (node.pins or (before and node.locks)):
+                self._locked += change * len(node.pages)
+        if match.path and self._trace.on:
+            tell = telling.locked if change > 0 else telling.unlocked
+            tell(self._trace, match.node.id, request.id)
 
     def _bring(self, node: Node, pages: list[int]) -> None:
         """Give a node of the host device pages; its copy stays."""

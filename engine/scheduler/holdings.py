@@ -59,7 +59,7 @@ class Holdings:
             return self.pool.allocate(pages)
 
         self._totals.loaded_tokens += match.host_length
-        return self.cache.restore(match, take, seconds)
+        return self.cache.restore(match, take, seconds, request)
 
     def adopt(self, request: Request, match: Match) -> None:
         """Hold a match for a request that is being admitted: its sequence begins with the tree's pages."""

@@ -82,7 +82,7 @@ class Grove:
 
     def load(self, tokens: Sequence[int]) -> Match:
         """Bring back what the host holds of a sequence, into pages from `spare`."""
-        return self.cache.restore(self.match(tokens), lambda count: self.spare(count), (0.5, 2.0))
+        return self.cache.restore(self.match(tokens), lambda count: self.spare(count), (0.5, 2.0), Asker())
 
     def told(self, kind: type[Any]) -> list[Any]:
         """The events of one kind so far."""

@@ -144,7 +144,7 @@ def test_the_traffic_reaches_every_kind_of_trouble() -> None:
     run()
     assert seen >= {
         "request.retracted", "request.remapped", "request.aborted", "executor.failed", "clock.jumped",
-        "node.split", "node.grown", "node.trimmed", "node.evicted", "node.pinned", "queue.ordered",
+        "node.split", "node.grown", "node.trimmed", "node.evicted", "node.pinned", "node.demoted", "node.restored", "queue.ordered",
         "grammar.compiled", "grammar.masked", "grammar.jumped", "grammar.verified", "grammar.rolled_back", "token.emitted",
         "stop", "length", "capacity", "error", "pages", "budget", "chunk", "running cap", "prefill", "decode", "mixed",
     }  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine import events as ev
-from tests.workbench.explaining import busy, made
+from tests.workbench.explaining import TIERS, busy, made
 from workbench.explain import Explainer, sentence
 from workbench.replay import NodeState, RequestState, State
 
@@ -266,8 +266,9 @@ def test_every_kind_of_the_contract_has_its_sentence() -> None:
     assert set(SAY) == set(ev.KINDS.values()) and len(SAY) == 41
 
 
-def test_sentences_of_a_busy_run_are_sentences() -> None:
-    trace = busy(3)
+@pytest.mark.parametrize("more", [{}, TIERS], ids=["one tier", "two tiers"])
+def test_sentences_of_a_busy_run_are_sentences(more: dict[str, Any]) -> None:
+    trace = busy(3, **more)
     explainer = Explainer(trace)
     for i in range(len(trace)):
         line = explainer.sentence(i)
