@@ -71,9 +71,10 @@ def _contents(moment: Moment, node: NodeState) -> list[str]:
     ids = state.tokens(node)
     writers = list(dict.fromkeys(r for r, _, _ in node.pieces))
     space = f" in {namespace(node.namespace)}" if node.namespace else ""
+    pages = count(len(node.pages), "page") if node.pages else count(len(node.host), "host page")
     return [
         f"{capital(span(node.depth, node.depth + node.count))} of its path: {tokens(ids, moment.texts, 160)}",
-        f"Written by {listed(request_name(state, w) for w in writers)}{space}, in {count(len(node.pages), 'page')}"
+        f"Written by {listed(request_name(state, w) for w in writers)}{space}, in {pages}"
         f" below {_parent(state, node)}.",
     ]
 
