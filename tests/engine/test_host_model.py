@@ -13,6 +13,7 @@ from engine import events as ev
 from engine.executor.model import ModelExecutor
 from engine.loaded import LoadedModel
 from tests.engine.driving import explain, reference
+from workbench.recording import run_again
 
 NEW = 8
 
@@ -100,3 +101,13 @@ def test_on_a_gpu_copies_keep_their_place_among_the_forwards() -> None:
             layer.fill_(-1)
         host.restore(everything[::-1], everything)
         assert all(bool((layer == turn).all()) for layer in kv.layers)
+
+
+def test_a_recorded_run_with_measured_rates_is_replayed_with_the_same_loads(tiny_llama: LoadedModel) -> None:
+    engine, _ = serve(
+        tiny_llama, rounds(tiny_llama.vocab_size), page_size=4, pages=28, host_pages=100, host_policy="write-back", host_bandwidth=1e15
+    )  # fmt: skip
+    engine.finish()
+    again = run_again(engine.trace, check=True)
+    assert again.same
+    assert again.run.report.totals.loaded_tokens == again.recorded.totals.loaded_tokens == engine.totals.loaded_tokens > 0
