@@ -30,6 +30,8 @@ def table(report: Report) -> str:
         f"\n{t.cached_tokens:,} of {t.prompt_tokens:,} prompt tokens reused ({rate}), {t.steps:,} steps, "
         f"{t.evictions:,} evictions of {t.evicted_tokens:,} tokens, {_seconds(t.duration, simulated)}"
     )
+    if report.pool.host is not None:
+        lines.append(f"host tier: {t.demoted_tokens:,} tokens left the device for it, {t.loaded_tokens:,} were loaded back, {report.pool.host:,} pages in use")
     if report.invariants is not None:
         lines.append(f"invariants: {report.invariants if report.invariants == 'ok' else '; '.join(report.invariants)}")
     return "\n".join(lines)

@@ -230,7 +230,8 @@ def _pool(state: State, header: ev.Header) -> PoolReport:
     locked = sum(len(n.pages) for n in state.nodes.values() if n.locks)
     evictable = sum(len(n.pages) for n in state.nodes.values() if not (n.locks or n.pins))
     free = sum(o is None for o in state.owners)
-    host = sum(len(n.host) for n in state.nodes.values()) if header.config.get("host_pages") else None
+    two_tiers = header.config.get("host_pages") and header.config.get("cache") == "radix"
+    host = sum(len(n.host) for n in state.nodes.values()) if two_tiers else None
     return PoolReport(
         pages=state.pages, free=free, cached=cached, private=state.pages - free - cached, locked=locked, evictable=evictable, host=host
     )

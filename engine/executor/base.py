@@ -1,7 +1,8 @@
 """The interface between the engine and whatever computes the tokens.
 
 The engine plans a step as rows; the executor writes their KV into the rows' pages, reads what lies
-before, and says which token each row goes on with. Tree changes move no KV: pages keep their place.
+before, and says which token each row goes on with. Tree changes move no KV: pages keep their place. Only between the
+tiers it is copied.
 """
 
 from __future__ import annotations
