@@ -23,14 +23,6 @@ SORTS = ("lpm", "lpm-as-shipped", "lpm-fair")
 EVICTIONS = ("lru", "lfu", "fifo", "mru", "filo", "slru", "priority", "size", "belady")
 CACHES = ("radix", "blocks", "off")
 
-HERE: dict[str, tuple[Any, ...]] = {
-    "cache": ("radix", "blocks", "off"),
-    "executor": ("model", "cost", "puppet", "replay"),
-    "host_pages": (0,),
-}
-"""What this version can do; the other values of the contract are refused by name until they are built."""
-
-
 class ConfigError(ValueError):
     """A configuration that cannot be used; one sentence naming the field and the allowed values."""
 
@@ -102,9 +94,11 @@ class EngineConfig(Asked):
     overlap: bool = False
     speculate: int = Field(0, ge=0, le=64, description="tokens a pass drafts from what was said before; 0: none")
     speculate_ngram: int = Field(2, ge=1, le=8, description="tokens that must have occurred before, for a draft to follow them")
-    host_pages: int = Field(0, ge=0)
-    host_policy: Literal["write-through", "write-back"] = "write-through"
-    host_threshold: int = Field(1, ge=1)
+    host_pages: int = Field(0, ge=0, le=16_777_216, description="pages of a second tier, in the host's memory (cache: radix)")
+    host_policy: Literal["write-through", "write-back"] = Field(
+        "write-through", description="copy what has been used `host_threshold` times, or copy on eviction"
+    )
+    host_threshold: int = Field(1, ge=1, description="uses from which write-through copies: 1 for being stored, and its hits")
     host_bandwidth: float | None = Field(None, gt=0, description="bytes a second; null: measured at start")
     replicas: int = Field(1, ge=1, le=64)
     router: Literal["cache-aware", "round-robin", "least-loaded", "power-of-two"] = "cache-aware"
@@ -126,24 +120,20 @@ class EngineConfig(Asked):
             raise ValueError(
                 "grammar: xgrammar is not installed (pip install 'radix-workbench[xgrammar]'); own and llguidance are here"
             )
-        for field, here in HERE.items():
-            value = getattr(self, field)
-            if value not in here:
-                raise ValueError(
-                    f"{field}: {value!r} comes with a later release; this one has {', '.join(map(str, here))}"
-                )
-        if self.executor == "cost" and self.hardware in PROFILES:
-            PROFILES[self.hardware].check_room(self.pages, self.page_size)
         if self.chunk is not None and self.prefill_budget is not None and self.chunk > self.prefill_budget:
             raise ValueError(f"chunk: {self.chunk} is above prefill_budget ({self.prefill_budget}); lower one of them")
         if self.cache == "blocks" and self.eviction != "lru":
             raise ValueError(f"eviction: {self.eviction!r} needs cache: radix; blocks leave their free queue in its own order, lru")
+        if self.host_pages and self.cache == "blocks":
+            raise ValueError(f"host_pages: {self.host_pages} needs cache: radix; blocks have no second tier, so it must be 0 there")
         if self.in_batch == "sort" and self.policy not in SORTS:
             raise ValueError(f"in_batch: 'sort' is a sort key of {', '.join(SORTS)}; policy is {self.policy!r}")
         if self.eviction == "belady" and self.policy != "fcfs":
             raise ValueError(
                 f"eviction: belady (farthest next use) goes by the order of the requests, so it needs policy: fcfs; got {self.policy}"
             )
+        if self.second_tier and self.overlap:
+            raise ValueError("host_pages: pages are copied while a step is planned, and overlap plans beside a step that still writes; set overlap: false")
         if self.speculate and self.overlap:
             raise ValueError("speculate: a draft follows the tokens of the step before, which overlap does not wait for; set overlap: false")
         if self.replicas > 1:
@@ -159,6 +149,11 @@ class EngineConfig(Asked):
         if self.cache_pages is not None and self.cache_pages > self.pages:
             raise ValueError(f"cache_pages: {self.cache_pages} is above pages ({self.pages})")
         return self
+
+    @property
+    def second_tier(self) -> int:
+        """Pages of the host tier that are of use: with the cache off there is nothing to keep in them."""
+        return self.host_pages if self.cache == "radix" else 0
 
 
 def config_from(values: dict[str, Any]) -> EngineConfig:

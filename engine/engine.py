@@ -69,8 +69,8 @@ class Engine:
         header_for(self.trace.header, config, self.executor)
         self.clock = VirtualClock() if self.executor.virtual else WallClock()
         self.pool = Pool(config.pages, config.page_size)
-        self.cache = make_cache(config, self.trace)
         self.totals = Totals()
+        self.cache = make_cache(config, self.trace, self.executor, self.totals)
         self.scheduler = Scheduler(config, self.pool, self.cache, self.trace, self.totals, self.executor.max_positions)
         self.step_number = 1
         self.desk = Desk(self.executor) if desk is None else desk

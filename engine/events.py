@@ -54,6 +54,8 @@ class Header(msgspec.Struct, kw_only=True):
     """Rates measured once at start, or those that a simulated machine goes by; constants of the run."""
     hardware: dict[str, str] = {}
     """The machine that is simulated (`executor: cost`): name, model, source, `simulated: yes`. Empty: none is."""
+    host: str | msgspec.UnsetType = msgspec.UNSET
+    """What the second tier's pages lie in; left out where there is none."""
     versions: dict[str, str] = {}
     texts: dict[str, str] = {}
     """Token id -> its text, for the ids that occur in this trace (empty: unknown)."""
@@ -187,6 +189,14 @@ class RequestAdmitted(Event, tag="request.admitted"):
     reserve: float = 0.0
     overtaken: int = 0
     """Prompt tokens computed since its arrival for requests that arrived later."""
+    host: int = 0
+    """Tokens that only the host tier held, and"""
+    loaded: int = 0
+    """how many of them are loaded: they count as cached, after a retraction as recovered."""
+    load_seconds: float | None = None
+    """What loading them would take, behind what this step loads already, and what computing them would,"""
+    recompute_seconds: float | None = None
+    """by the header's rates; null where there was nothing to decide or a rate is not known."""
 
 
 class RequestFirstToken(Event, tag="request.first_token"):
@@ -353,21 +363,27 @@ class NodeEvicted(Event, tag="node.evicted"):
 
 
 class NodeDemoted(Event, tag="node.demoted"):
-    """Its pages were copied to the host tier (`kept`: the device pages stay as well)."""
+    """Its pages were copied to the host tier (`kept`), or its device pages go while the host keeps its tokens.
+
+    Without `kept` the copy is made at that moment, unless the node had one.
+    """
 
     node: int
     host_pages: list[int]
+    """All host pages of the node, in order."""
     kept: bool = False
 
 
 class NodeRestored(Event, tag="node.restored"):
-    """Its tokens came back from the host tier into these pages."""
+    """Its tokens came back from the host tier into these pages; the copy on the host stays."""
 
     node: int
     pages: list[int]
     seconds: float = 0.0
     """What loading costs by the header's rate; `recompute_seconds` is what computing would have."""
     recompute_seconds: float = 0.0
+    request: str | None = None
+    """Not loaded, but computed again by this request: its pages pass from the request to the node."""
 
 
 class NodePinned(Event, tag="node.pinned"):

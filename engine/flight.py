@@ -31,8 +31,8 @@ class Flight:
 
     @property
     def ends(self) -> float:
-        """When its forward ends, on a virtual clock (seconds). A forward that raised took no time."""
-        return self.launched + (0.0 if self.coming.exception() else self.coming.result().forward_seconds)
+        """When its loads and its forward end, on a virtual clock (seconds). A forward that raised took no time."""
+        return self.launched + self.plan.load_seconds + (0.0 if self.coming.exception() else self.coming.result().forward_seconds)
 
 
 class Runway:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from importlib import metadata
 
+from msgspec import UNSET
+
 from engine.config import EngineConfig
 from engine.events import Header
 from engine.executor.base import Executor
@@ -22,6 +24,7 @@ def header_for(header: Header, config: EngineConfig, executor: Executor) -> None
     header.pages, header.page_size = config.pages, config.page_size
     header.eos = sorted(executor.eos_ids)
     header.vocabulary = executor.vocab_size
+    header.host = executor.facts.get("host") or UNSET
     header.rates = dict(executor.rates)
     header.hardware = dict(executor.hardware)
     header.versions = {p: v for p in PACKAGES if (v := _version(p))}

@@ -6,6 +6,7 @@ here: the invariant, checked by the same walk.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -72,11 +73,12 @@ def _node(n: Any) -> dict[str, Any]:
         "namespace": list(n.ns) if n.ns else None,
         "run": [n.depth, n.count, fnv1a(pack(n.tokens()))],
         "pages": list(n.pages),
+        "host": list(n.host),
         "locks": n.locks,
         "hits": n.hits,
         "last_used": n.last_used,
         "pins": n.pins,
-        "tier": "device",
+        "tier": n.tier,
     }
 
 
@@ -100,7 +102,8 @@ class Breach:
 
 class Checker:
     """The pool invariant: one owner a page, free + cached + private = all, a slot for every token that has KV,
-    locks never negative and equal to what the running requests hold, nothing private or locked at idle."""
+    locks never negative and equal to what the running requests hold, nothing private or locked at idle; the same of
+    the host's pages, and a whole copy or none."""
 
     def __init__(self, pool: Pool, cache: PrefixCache) -> None:
         self._pool = pool
@@ -136,6 +139,24 @@ class Checker:
                 pages = f"{len(request.pages)} page{'' if len(request.pages) == 1 else 's'}"
                 breaches.append(Breach(f"{request.id} has KV of {request.kv} tokens in {pages} of {self._pool.page_size}"))
         breaches += self._locks(running, idle)
+        if self._cache.host_pool is not None:
+            breaches += self._host(self._cache.host_pool)
+        return breaches
+
+    def _host(self, pool: Pool) -> list[Breach]:
+        """One owner a host page or free, a node's copy is all of it, and nothing on the host alone is above the device."""
+        claims = Counter(page for node in self._cache.walk() for page in node.host)
+        free = Counter(pool.free_pages())
+        breaches = [
+            Breach(f"host page {page} has {claims[page]} owners and is {free[page]} times free")
+            for page in sorted({*range(pool.pages), *claims, *free})
+            if claims[page] + free[page] != 1 or not 0 <= page < pool.pages
+        ]
+        for node in self._cache.walk():
+            if node.host and len(node.host) * pool.page_size != node.count:
+                breaches.append(Breach(f"node {node.id} has {node.count} tokens in {len(node.host)} host pages"))
+            if node.pages and node.parent.tier == "host":
+                breaches.append(Breach(f"node {node.id} has device pages, node {node.parent.id} above it has none"))
         return breaches
 
     def _locks(self, running: list[Request], idle: bool) -> list[Breach]:
@@ -154,7 +175,7 @@ class Checker:
                 )
             if not (node.locks or node.pins):
                 evictable += len(node.pages)
-            if len(node.pages) * self._pool.page_size != node.count or len(node.run) != len(pack([0])) * node.count:
+            if len(node.pages or node.host) * self._pool.page_size != node.count or len(node.run) != len(pack([0])) * node.count:
                 breaches.append(Breach(f"node {node.id} has {node.count} tokens in {len(node.pages)} pages"))
         if evictable != self._cache.evictable:
             breaches.append(Breach(f"{evictable} tree pages are neither locked nor pinned, the cache counts {self._cache.evictable}"))

@@ -17,6 +17,8 @@ class Totals:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     computed_tokens: int = 0
+    loaded_tokens: int = 0
+    """Of the cached and the recovered ones, those that came back from the host tier."""
     recovered_tokens: int = 0
     recomputed_tokens: int = 0
     output_tokens: int = 0
@@ -28,4 +30,5 @@ class Totals:
     evictions: int = 0
     evicted_tokens: int = 0
     demoted_tokens: int = 0
+    """Tokens that lost their device pages while the host kept them. `evicted_tokens`: gone from every tier."""
     retractions: int = 0

@@ -37,6 +37,8 @@ def table(report: Report) -> str:
     )
     if report.replicas is not None:
         lines += ["", *_replicas(report)]
+    if report.pool.host is not None:
+        lines.append(f"host tier: {t.demoted_tokens:,} tokens left the device for it, {t.loaded_tokens:,} were loaded back, {report.pool.host:,} pages in use")
     if report.invariants is not None:
         lines.append(f"invariants: {report.invariants if report.invariants == 'ok' else '; '.join(report.invariants)}")
     lines += [said] if (said := machine(report.header)) else []

@@ -42,7 +42,7 @@ def as_scenario(trace: ev.Trace, overrides: dict[str, Any] | None = None) -> Sce
         )  # fmt: skip
     if not requests:
         raise ScenarioError("the trace holds no request; there is nothing to replay")
-    engine = {k: v for k, v in trace.header.config.items() if k not in ("model", "device", "dtype")}
+    engine = {k: v for k, v in trace.header.config.items() if k not in ("model", "device", "dtype")} | _link(trace.header)
     return parse(
         {
             "name": trace.header.scenario or "recording", "note": _note(trace), "seed": trace.header.seed,
@@ -78,6 +78,15 @@ def run_again(trace: ev.Trace, overrides: dict[str, Any] | None = None, *, check
 def _served(r: RequestReport) -> tuple[Any, ...]:
     """What became of a request, times apart."""
     return (r.id, r.status, r.finish_reason, r.cached_tokens, r.computed_tokens, r.recomputed_tokens, r.retractions, tuple(r.output_ids))
+
+
+def _link(header: ev.Header) -> dict[str, Any]:
+    """With a host tier: the recording's rates, in the replay's unit of a byte a token, so that loads are decided as they were."""
+    rates = header.rates
+    if not {"kv_bytes", "prefill_rate", "host_bandwidth"} <= set(rates):
+        return {}
+    clock = header.config.get("clock", {}) | {"token": 1 / rates["prefill_rate"]}
+    return {"clock": clock, "host_bandwidth": rates["host_bandwidth"] / rates["kv_bytes"]}
 
 
 def _note(trace: ev.Trace) -> str | None:

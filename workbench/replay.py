@@ -18,7 +18,7 @@ from engine import events as ev
 LIVE = ("waiting", "prefill", "decode")
 TOTALS = (
     "arrived", "finished", "refused", "aborted", "failed",
-    "prompt_tokens", "cached_tokens", "computed_tokens", "recovered_tokens", "recomputed_tokens",
+    "prompt_tokens", "cached_tokens", "computed_tokens", "loaded_tokens", "recovered_tokens", "recomputed_tokens",
     "output_tokens", "forced_tokens", "jumped_tokens", "drafted_tokens", "forward_passes", "steps",
     "evictions", "evicted_tokens", "demoted_tokens", "retractions",
 )  # fmt: skip
@@ -107,10 +107,18 @@ class NodeState:
     pins: int = 0
     priority: int = 0
     """The highest of the requests that stored it; for the order of eviction, no part of the canonical state."""
-    tier: str = "device"
+    host: list[int] = field(default_factory=list)
+    """Host pages that hold a copy."""
     children: int = 0
+    resident: int = 0
+    """Children with device pages: while there are any, it is no leaf for eviction."""
     joined: int = 0
     """The event with which it last joined the free queue (blocks)."""
+
+    @property
+    def tier(self) -> str:
+        """`device`, `host`, or `both`: copied, and still on the device."""
+        return ("both" if self.pages else "host") if self.host else "device"
 
 
 @dataclass(slots=True)
@@ -147,7 +155,7 @@ class State:
                 else r
                 for k, r in self.requests.items()
             },
-            nodes={k: replace(n, pages=list(n.pages)) for k, n in self.nodes.items()},
+            nodes={k: replace(n, pages=list(n.pages), host=list(n.host)) for k, n in self.nodes.items()},
             gone=dict(self.gone),
             owners=list(self.owners),
             totals=dict(self.totals),
@@ -209,6 +217,7 @@ class State:
                     "namespace": list(n.namespace) if n.namespace else None,
                     "run": [n.depth, n.count, fnv1a(pack(self.tokens(n)))],
                     "pages": list(n.pages),
+                    "host": list(n.host),
                     "locks": n.locks,
                     "hits": n.hits,
                     "last_used": n.last_used,
@@ -305,6 +314,7 @@ def _admitted(s: State, e: ev.RequestAdmitted) -> None:
         s.totals["computed_tokens"] += e.computed
     r.recovered += e.recovered
     r.recomputed += e.recomputed
+    s.totals["loaded_tokens"] += e.loaded
     s.totals["recovered_tokens"] += e.recovered
     s.totals["recomputed_tokens"] += e.recomputed
 
@@ -343,6 +353,7 @@ def _node_created(s: State, e: ev.NodeCreated) -> None:
     )  # fmt: skip
     if parent:
         parent.children += 1
+        parent.resident += 1
     _give_pages(s, e.node, e.request, e.pages)
 
 
@@ -373,9 +384,11 @@ def _node_split(s: State, e: ev.NodeSplit) -> None:
     front_pieces, node.pieces = cut(node.pieces, e.at)
     k = e.at // s.page_size
     s.nodes[e.front] = replace(
-        node, id=e.front, count=e.at, pieces=front_pieces, pages=node.pages[:k], children=1
-    )
+        node, id=e.front, count=e.at, pieces=front_pieces, pages=node.pages[:k], host=node.host[:k], children=1,
+        resident=int(bool(node.pages)),
+    )  # fmt: skip
     node.parent, node.depth, node.count, node.pages = e.front, node.depth + e.at, node.count - e.at, node.pages[k:]
+    node.host = node.host[k:]
     for page in s.nodes[e.front].pages:
         s.owners[page] = e.front
 
@@ -420,8 +433,28 @@ def _node_evicted(s: State, e: ev.NodeEvicted) -> None:
     node = s.nodes.pop(e.node)
     if node.parent in s.nodes:
         s.nodes[node.parent].children -= 1
+        s.nodes[node.parent].resident -= bool(node.pages)
     s.gone[e.node] = (e.seq, node)
     s.totals["evicted_tokens"] += e.tokens
+
+
+def _node_demoted(s: State, e: ev.NodeDemoted) -> None:
+    node = s.nodes[e.node]
+    node.host = list(e.host_pages)
+    if not e.kept:
+        node.pages = []
+        if node.parent in s.nodes:
+            s.nodes[node.parent].resident -= 1
+        s.totals["demoted_tokens"] += node.count
+
+
+def _node_restored(s: State, e: ev.NodeRestored) -> None:
+    node = s.nodes[e.node]
+    node.pages = list(e.pages)
+    if node.parent in s.nodes:
+        s.nodes[node.parent].resident += 1
+    if e.request is not None:
+        _give_pages(s, e.node, e.request, e.pages)
 
 
 def _node_pinned(s: State, e: ev.NodePinned) -> None:
@@ -435,6 +468,8 @@ def _eviction(s: State, e: ev.Eviction) -> None:
 
 
 def _page_allocated(s: State, e: ev.PageAllocated) -> None:
+    if e.tier != "device":
+        return  # node.demoted says whose they are
     at = 0
     for owner, count in zip(e.owners, e.counts, strict=True):
         mine = e.pages[at : at + count]
@@ -446,6 +481,8 @@ def _page_allocated(s: State, e: ev.PageAllocated) -> None:
 
 
 def _page_freed(s: State, e: ev.PageFreed) -> None:
+    if e.tier != "device":
+        return
     freed = set(e.pages)
     for page in e.pages:
         s.owners[page] = None
@@ -547,6 +584,8 @@ _HANDLERS: dict[type[ev.Event], Callable[[State, Any], None]] = {
     ev.NodeUnlocked: _node_unlocked,
     ev.NodeTrimmed: _node_trimmed,
     ev.NodeEvicted: _node_evicted,
+    ev.NodeDemoted: _node_demoted,
+    ev.NodeRestored: _node_restored,
     ev.NodePinned: _node_pinned,
     ev.Eviction: _eviction,
     ev.PageAllocated: _page_allocated,

@@ -36,6 +36,8 @@ class RequestReport(msgspec.Struct, kw_only=True):
     prompt_tokens: int
     cached_tokens: int | None = None
     computed_tokens: int | None = None
+    loaded_tokens: int | None = None
+    """Of the cached and the recovered ones, those that came back from the host tier."""
     recovered_tokens: int | None = None
     recomputed_tokens: int | None = None
     output_ids: list[int]
@@ -78,6 +80,8 @@ class Totals(msgspec.Struct, kw_only=True):
     prompt_tokens: int
     cached_tokens: int
     computed_tokens: int
+    loaded_tokens: int = 0
+    """Of the cached and the recovered ones, those that came back from the host tier."""
     recovered_tokens: int
     recomputed_tokens: int
     hit_rate: float | None
@@ -106,6 +110,7 @@ class PoolReport(msgspec.Struct, kw_only=True):
     locked: int
     evictable: int
     host: int | None = None
+    """Pages of the host tier in use; None without one."""
 
 
 class TreeNode(msgspec.Struct, kw_only=True):
@@ -114,6 +119,7 @@ class TreeNode(msgspec.Struct, kw_only=True):
     id: int
     tokens: int
     pages: int
+    """Device pages; 0 where only the host holds it."""
     locks: int
     hits: int
     last_used: int
@@ -196,12 +202,12 @@ def build(header: ev.Header, events: Iterable[ev.Event], checked: bool = False) 
     if len(states) > 1:
         for request in requests:
             request.replica = home[request.id]
-        replicas = _replicas(states, parts, events[-1].t)
+        replicas = _replicas(header, states, parts, events[-1].t)
     return Report(
         scenario=header.scenario, header=header,
         invariants=told.breaches or ("ok" if checked else None),
         requests=requests, order=told.order, totals=_totals(_sums(states), requests, events),
-        pool=_pool(states[0]) if replicas is None else _pools(replicas),
+        pool=_pool(states[0], header) if replicas is None else _pools(replicas),
         tree=_tree(states[0]) if replicas is None else _forest(replicas), replicas=replicas,
     )  # fmt: skip
 
@@ -219,6 +225,8 @@ def _tell(events: list[ev.Event]) -> _Told:
     told = _Told()
     waited = 0
     for event in events:
+        if isinstance(event, ev.RequestAdmitted):
+            told.extra[event.request]["loaded"] = told.extra[event.request].get("loaded", 0) + event.loaded
         if isinstance(event, ev.RequestAdmitted) and event.first:
             told.order.append(event.request)
             waited += event.computed
@@ -238,7 +246,7 @@ def _sums(states: list[State]) -> dict[str, int]:
     return {key: sum(state.totals[key] for state in states) for key in states[0].totals}
 
 
-def _replicas(states: list[State], parts: list[list[ev.Event]], duration: float) -> list[ReplicaReport]:
+def _replicas(header: ev.Header, states: list[State], parts: list[list[ev.Event]], duration: float) -> list[ReplicaReport]:
     parted = shares([state.totals["prompt_tokens"] for state in states])
     out = []
     for replica, (state, part) in enumerate(zip(states, parts, strict=True)):
@@ -250,14 +258,15 @@ def _replicas(states: list[State], parts: list[list[ev.Event]], duration: float)
             share=parted[replica], output_tokens=t["output_tokens"], steps=t["steps"],
             busy=round(busy_seconds(part) / duration, 6) if duration else None,
             most_waiting=max((e.waiting for e in part if isinstance(e, ev.StepPlanned)), default=0),
-            evicted_tokens=t["evicted_tokens"], pool=_pool(state), tree=_tree(state),
+            evicted_tokens=t["evicted_tokens"], pool=_pool(state, header), tree=_tree(state),
         ))  # fmt: skip
     return out
 
 
 def _pools(replicas: list[ReplicaReport]) -> PoolReport:
     counts = ("pages", "free", "cached", "private", "locked", "evictable")
-    return PoolReport(**{key: sum(getattr(r.pool, key) for r in replicas) for key in counts})
+    host = [r.pool.host for r in replicas if r.pool.host is not None]
+    return PoolReport(**{key: sum(getattr(r.pool, key) for r in replicas) for key in counts}, host=sum(host) if host else None)
 
 
 def _forest(replicas: list[ReplicaReport]) -> TreeNode:
@@ -274,7 +283,7 @@ def _request(r: RequestState, extra: dict[str, Any]) -> RequestReport:
     return RequestReport(
         id=r.id, status=r.status, finish_reason=r.reason if r.status != "refused" else None,
         refusal=extra.get("refusal"), prompt_tokens=len(r.prompt), cached_tokens=r.cached, computed_tokens=r.computed,
-        recovered_tokens=r.recovered if ran else None, recomputed_tokens=r.recomputed if ran else None,
+        loaded_tokens=extra.get("loaded"), recovered_tokens=r.recovered if ran else None, recomputed_tokens=r.recomputed if ran else None,
         output_ids=list(r.output), output_text=r.text, forced_tokens=by_grammar.forced if ran else None,
         jumped_tokens=by_grammar.jumped if ran else None, rolled_back_tokens=by_grammar.rolled_back if ran else None, retractions=r.retractions if ran else None,
         overtaken_tokens=extra.get("overtaken"), arrived=r.arrived, admitted=r.admitted, first_token=first,
@@ -289,7 +298,7 @@ def _totals(t: dict[str, int], requests: list[RequestReport], events: list[ev.Ev
     duration = events[-1].t if events else 0.0
     return Totals(
         **{k: t[k] for k in (
-            "prompt_tokens", "cached_tokens", "computed_tokens", "recovered_tokens", "recomputed_tokens",
+            "prompt_tokens", "cached_tokens", "computed_tokens", "loaded_tokens", "recovered_tokens", "recomputed_tokens",
             "output_tokens", "forced_tokens", "jumped_tokens", "forward_passes", "steps", "evictions",
             "evicted_tokens", "demoted_tokens", "retractions", "refused",
         )},
@@ -300,13 +309,15 @@ def _totals(t: dict[str, int], requests: list[RequestReport], events: list[ev.Ev
     )  # fmt: skip
 
 
-def _pool(state: State) -> PoolReport:
+def _pool(state: State, header: ev.Header) -> PoolReport:
     cached = sum(len(n.pages) for n in state.nodes.values())
     locked = sum(len(n.pages) for n in state.nodes.values() if n.locks)
     evictable = sum(len(n.pages) for n in state.nodes.values() if not (n.locks or n.pins))
     free = sum(o is None for o in state.owners)
+    two_tiers = header.config.get("host_pages") and header.config.get("cache") == "radix"
+    host = sum(len(n.host) for n in state.nodes.values()) if two_tiers else None
     return PoolReport(
-        pages=state.pages, free=free, cached=cached, private=state.pages - free - cached, locked=locked, evictable=evictable
+        pages=state.pages, free=free, cached=cached, private=state.pages - free - cached, locked=locked, evictable=evictable, host=host
     )
 
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from engine.cache.base import PrefixCache
+from engine.cache.base import Copies, PrefixCache
 from engine.cache.blocks import BlockCache
+from engine.cache.host import HostTier
 from engine.cache.off import NoCache
 from engine.cache.pins import budget
 from engine.cache.radix import RadixCache
+from engine.cache.tiered import TieredCache
 from engine.config import EngineConfig
 from engine.events import Trace
+from engine.totals import Totals
 
 
-def make_cache(config: EngineConfig, trace: Trace) -> PrefixCache:
-    """The cache that the configuration names."""
+def make_cache(config: EngineConfig, trace: Trace, copies: Copies, totals: Totals) -> PrefixCache:
+    """The cache that the configuration names; with a host tier, `copies` moves pages and `totals` counts them."""
     if config.cache == "off":
         return NoCache()
     pins = budget(config.pin_budget, config.pages)
     if config.cache == "blocks":
         return BlockCache(config.page_size, config.block_order, trace, pin_budget=pins)
+    if config.second_tier:
+        write_back = config.host_policy == "write-back"
+        host = HostTier(config.host_pages, config.page_size, copies, write_back=write_back, threshold=config.host_threshold)
+        return TieredCache(config.page_size, config.eviction, config.eviction_unit, trace, pins, host, totals)
     return RadixCache(config.page_size, config.eviction, config.eviction_unit, trace, pins)

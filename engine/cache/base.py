@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from engine.events import Namespace, Ranked
+from engine.events import Event, Namespace, Ranked
+from engine.pool import Pool
 
 WIDTH = 4
 """Bytes a packed token takes."""
@@ -68,6 +69,21 @@ class Match(msgspec.Struct):
     inside: int
     explain: Callable[[], Stop]
     host_length: int = 0
+    """Tokens after those that the host tier holds, in whole pages,"""
+    host_path: list[Any] = []
+    """and their nodes, none of which has device pages;"""
+    host_inside: int = 0
+    """of the last one so many tokens."""
+
+    @property
+    def known(self) -> int:
+        """Tokens that either tier holds."""
+        return self.length + self.host_length
+
+    @property
+    def whole_path(self) -> list[Any]:
+        """The nodes of both tiers, in order."""
+        return [*self.path, *self.host_path] if self.host_path else self.path
 
     @property
     def node(self) -> Any:
@@ -109,6 +125,10 @@ class Evicted(msgspec.Struct):
     tokens: int
     pages: list[int]
     whole: bool
+    demoted: bool = False
+    """The host tier keeps the tokens."""
+    told: list[tuple[type[Event], dict[str, Any]]] = []
+    """What has to be told before: what else changed for it."""
 
 
 @dataclass(slots=True)
@@ -145,8 +165,18 @@ class Listener(Protocol):
     def removed(self, node: Any) -> None: ...
 
 
+class Copies(Protocol):
+    """What moves KV between the tiers: an executor. Both act at once, in order with its forwards."""
+
+    def demote(self, pages: Sequence[int], host_pages: Sequence[int]) -> None: ...
+    def restore(self, host_pages: Sequence[int], pages: Sequence[int]) -> None: ...
+
+
 class PrefixCache(Protocol):
     """One small interface with several implementations."""
+
+    host_pool: Pool | None
+    """The pages of the host tier; None without one."""
 
     @property
     def evictable(self) -> int:
@@ -180,6 +210,15 @@ class PrefixCache(Protocol):
 
     def evict(self, pages: int, why: Holder | None = None) -> list[Evicted]:
         """Free up to `pages` unlocked pages, leaves first, in the policy's order."""
+        ...
+
+    def restore(
+        self, match: Match, take: Callable[[int], list[int]], seconds: tuple[float, float], request: Holder
+    ) -> Match:
+        """Bring what the host holds of a match back for `request`, into pages that `take` finds; the longer match.
+
+        Nothing of the match leaves meanwhile. `seconds`: what a token costs to load, and to compute again.
+        """
         ...
 
     @property
@@ -218,6 +257,18 @@ class PrefixCache(Protocol):
     def subscribe(self, listener: Listener) -> None:
         """Tell `listener` of every split, growth and removal from now on."""
         ...
+
+
+class OneTier:
+    """Part of a cache that keeps everything on the device."""
+
+    host_pool: Pool | None = None
+
+    def restore(
+        self, match: Match, take: Callable[[int], list[int]], seconds: tuple[float, float], request: Holder
+    ) -> Match:
+        """There is nothing to bring back."""
+        return match
 
 
 class CacheError(RuntimeError):

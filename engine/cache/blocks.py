@@ -28,6 +28,7 @@ from engine.cache.base import (
     Inserted,
     Listener,
     Match,
+    OneTier,
     Pinned,
     Stop,
     plain,
@@ -48,6 +49,8 @@ def chained(above: Any, page: bytes) -> int:
 class Block:
     """One page of tokens (`run`, packed). The root has an empty run and id 0."""
 
+    tier = "device"
+    host: tuple[int, ...] = ()
     __slots__ = (
         "children", "count", "depth", "hash", "hits", "id", "last_used", "locks", "ns", "pages", "parent", "pins",
         "priority", "removed", "run", "turn", "writer",
@@ -82,7 +85,7 @@ class Block:
         return plain(self.run)
 
 
-class BlockCache:
+class BlockCache(OneTier):
     """Contract 4 as blocks in one dictionary and one free queue.
 
     `order` says how a released chain joins the queue. `tail-first`: its last block goes first, so what is

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
+from operator import attrgetter
 from typing import Any
 
 Key = tuple[float | int, ...]
@@ -73,8 +74,9 @@ class EvictionQueue:
     dropped when they come up: so a stale one never wins, whichever way a policy's keys move.
     """
 
-    def __init__(self, key: KeyOf) -> None:
+    def __init__(self, key: KeyOf, may_go: Callable[[Any], bool] = attrgetter("evictable")) -> None:
         self.key = key
+        self._may_go = may_go
         self._heap: list[Entry] = []
         self._limit = 1024
 
@@ -89,7 +91,7 @@ class EvictionQueue:
         heap = self._heap
         while heap:
             key, _, node = heappop(heap)
-            if node.evictable and key == self.key(node):
+            if self._may_go(node) and key == self.key(node):
                 return node
         return None
 
@@ -98,7 +100,7 @@ class EvictionQueue:
         near = sorted(self._heap[: 2**count - 1])[:count]  # the least of a heap stand at its top
         before = None
         for key, _, node in near:
-            if node is before or not node.evictable or key != self.key(node):
+            if node is before or not self._may_go(node) or key != self.key(node):
                 near = self._fresh(count)
                 break
             before = node
@@ -111,7 +113,7 @@ class EvictionQueue:
         while heap and len(found) < count:
             entry = heappop(heap)
             key, _, node = entry
-            if node.evictable and key == self.key(node) and not (found and node is found[-1][2]):
+            if self._may_go(node) and key == self.key(node) and not (found and node is found[-1][2]):
                 found.append(entry)
         for entry in found:
             heappush(heap, entry)
@@ -119,7 +121,7 @@ class EvictionQueue:
 
     def _tidy(self) -> None:
         """Drop stale entries; again only after the heap has doubled, so that a push stays O(log n)."""
-        fresh = {n.id: (k, i, n) for k, i, n in self._heap if n.evictable and k == self.key(n)}
+        fresh = {n.id: (k, i, n) for k, i, n in self._heap if self._may_go(n) and k == self.key(n)}
         self._heap = list(fresh.values())
         heapify(self._heap)
         self._limit = 2 * len(self._heap) + 1024

@@ -12,8 +12,8 @@ class Node:
     """A run of tokens (`run`, packed) and their pages. The root has an empty run and id 0."""
 
     __slots__ = (
-        "children", "count", "depth", "hits", "id", "last_used", "locks", "ns", "pages", "parent",
-        "pins", "priority", "removed", "run", "writer",
+        "children", "count", "depth", "hits", "host", "id", "last_used", "locks", "ns", "pages", "parent",
+        "pins", "priority", "removed", "resident", "run", "writer",
     )  # fmt: skip
 
     def __init__(self, id: int, parent: Node | None, run: bytes, pages: list[int], ns: Namespace | None) -> None:
@@ -21,11 +21,15 @@ class Node:
         self.parent = parent
         self.run = run
         self.pages = pages
-        """Never changed in place: events show the same list."""
+        """Never changed in place: events show the same list. Empty: only the host tier holds it."""
+        self.host: list[int] = []
+        """Host pages that hold a copy; empty: none do."""
         self.ns = ns
         self.count = len(run) // WIDTH
         self.depth: int = parent.depth + parent.count if parent else 0
         self.children: dict[Any, Node] = {}
+        self.resident = 0
+        """Children that have device pages."""
         self.locks = 0
         self.hits = 0
         self.last_used = 0
@@ -36,8 +40,13 @@ class Node:
 
     @property
     def evictable(self) -> bool:
-        """A leaf that nothing holds."""
-        return not (self.locks or self.children or self.removed or self.pins)
+        """A leaf of what lies on the device, that nothing holds."""
+        return not (self.locks or self.resident or self.removed or self.pins) and bool(self.pages)
+
+    @property
+    def tier(self) -> str:
+        """`device`, `host`, or `both`: copied, and still on the device."""
+        return ("both" if self.pages else "host") if self.host else "device"
 
     def tokens(self) -> list[int]:
         """Its token ids."""

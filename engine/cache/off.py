@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engine.cache.base import Evicted, Holder, Inserted, Listener, Match, Pinned, Stop
+from engine.cache.base import Evicted, Holder, Inserted, Listener, Match, OneTier, Pinned, Stop
 from engine.events import Namespace
 
 
-class NoCache:
+class NoCache(OneTier):
     """Contract 4 with the cache off."""
 
     evictable = 0

@@ -19,6 +19,7 @@ from engine.cache.base import (
     Inserted,
     Listener,
     Match,
+    OneTier,
     Pinned,
 )  # fmt: skip
 from engine.cache.eviction import POLICIES, EvictionQueue, Key
@@ -34,7 +35,7 @@ RUNNERS_UP = 2
 """and how many of those that would have gone next."""
 
 
-class RadixCache:
+class RadixCache(OneTier):
     """Contract 4 as a radix tree, to the token (page size 1) or to whole pages."""
 
     def __init__(
@@ -192,6 +193,7 @@ class RadixCache:
         node.depth += at
         node.parent = front
         self._hang(front, node)
+        front.resident = int(bool(node.pages))
         if node.evictable:
             self._queue.push(node)
         self._emit(ev.NodeSplit, node=node.id, front=front.id, at=at)
@@ -242,7 +244,10 @@ class RadixCache:
         if expected is None:
             return
         query, ns = expected
-        path, _, _ = self._descend(query, ns)
+        self._rank(self._descend(query, ns)[0])
+
+    def _rank(self, path: list[Node]) -> None:
+        """The key of a path's end may have changed."""
         if path and path[-1].evictable:
             self._queue.push(path[-1])
 
@@ -308,7 +313,7 @@ class RadixCache:
         if (
             own is parent
             and parent.locks == 1
-            and not (parent.children or parent.pins)
+            and not (parent.children or parent.pins or parent.host)
             and parent.writer == request.id
             and start < len(request.prompt)
         ):
@@ -324,6 +329,7 @@ class RadixCache:
         self._next_id += 1
         node.writer, node.priority = request.id, request.priority
         self._hang(parent, node)
+        parent.resident += 1
         if self._trace.on:
             telling.created(self._trace, node.id, parent.id, request.id, start, stop, pages, ns)
         for listener in self._listeners:
@@ -391,6 +397,7 @@ class RadixCache:
         parent = node.parent
         assert parent is not None
         node.removed = True
+        parent.resident -= bool(node.pages)
         if parent is self.root:
             del parent.children[self._key(node.run, node.ns)]
             return

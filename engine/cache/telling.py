@@ -59,7 +59,11 @@ def eviction(
 
 
 def evicted(trace: Trace, gone: Evicted) -> None:
-    """Pages left a leaf, or the leaf left the tree."""
+    """Pages left a leaf, or the leaf left the tree or the device; before it, what else that took."""
+    for event, fields in gone.told:
+        trace.emit(event, **fields)
+    if gone.demoted:
+        return
     kind = ev.NodeEvicted if gone.whole else ev.NodeTrimmed
     trace.tell(
         kind(

@@ -15,7 +15,9 @@ def make_executor(config: EngineConfig, loaded: Any = None) -> Executor:
     """The executor that the configuration names; `model` loads torch and the weights."""
     if config.executor in ("puppet", "replay"):
         # A replay is a puppet whose script is a recording.
-        return PuppetExecutor(config.pages, config.page_size, config.executor, config.clock)
+        return PuppetExecutor(
+            config.pages, config.page_size, config.executor, config.clock, config.second_tier, config.host_bandwidth
+        )
     if config.executor == "cost":
         return CostExecutor(_profile(config, loaded), config.pages, config.page_size, config.host_bandwidth)
     from engine.executor.model import load_executor  # torch only where a model runs

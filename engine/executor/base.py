@@ -1,7 +1,8 @@
 """The interface between the engine and whatever computes the tokens.
 
 The engine plans a step as rows; the executor writes their KV into the rows' pages, reads what lies
-before, and says which token each row goes on with. Tree changes move no KV: pages keep their place.
+before, and says which token each row goes on with. Tree changes move no KV: pages keep their place. Only between the
+tiers it is copied.
 """
 
 from __future__ import annotations
@@ -116,8 +117,10 @@ class Executor(Protocol):
     max_positions: int
     eos_ids: frozenset[int]
     facts: dict[str, str | None]
-    """Header facts: model, device, dtype."""
+    """Header facts: model, device, dtype; host: what the second tier's pages lie in."""
     rates: dict[str, float]
+    """Constants of the run. With a host tier: `kv_bytes` (bytes a token), `prefill_rate` (tokens a second; not there
+    where computing is free) and `host_bandwidth` (bytes a second)."""
     hardware: dict[str, str]
     """The machine that is simulated: its name, model and where its figures come from; empty where none is."""
     tokenizer: Tokenizer | None
@@ -134,3 +137,21 @@ class Executor(Protocol):
     def end(self, request: Request) -> None:
         """A request ended or was retracted: forget whatever is kept per request."""
         ...
+
+    def demote(self, pages: Sequence[int], host_pages: Sequence[int]) -> None:
+        """Copy pages to host pages, one for one, as they are now: after the forwards so far, before the next."""
+        ...
+
+    def restore(self, host_pages: Sequence[int], pages: Sequence[int]) -> None:
+        """Copy host pages to pages, one for one, before the next forward."""
+        ...
+
+
+class HoldsNothing:
+    """Part of an executor whose pages hold nothing: there is nothing to copy between the tiers."""
+
+    def demote(self, pages: Sequence[int], host_pages: Sequence[int]) -> None:
+        """Nothing to copy."""
+
+    def restore(self, host_pages: Sequence[int], pages: Sequence[int]) -> None:
+        """Nothing to copy."""

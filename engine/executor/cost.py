@@ -11,7 +11,7 @@ import zlib
 
 from engine.cache.base import pack
 from engine.config import ConfigError
-from engine.executor.base import Row, StepResult, Tokenizer
+from engine.executor.base import HoldsNothing, Row, StepResult, Tokenizer
 from engine.executor.scripted import VOCABULARY, answer, spelling
 from engine.grammar.vocabulary import Vocabulary
 from engine.hardware import Profile
@@ -19,7 +19,7 @@ from engine.request import Request
 from engine.roofline import rates, seconds, work
 
 
-class CostExecutor:
+class CostExecutor(HoldsNothing):
     """Simulates `profile` serving `pages` x `page_size` slots of KV; `host_bandwidth` (bytes a second) replaces its link's.
 
     Answers as the puppet does (`scripted`). Raises ConfigError when the KV does not fit beside the weights.

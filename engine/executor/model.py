@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 
 from engine.config import EngineConfig
 from engine.executor.base import Row, Sampled, StepResult, Tokenizer
+from engine.executor.host_kv import HostKV, median_seconds, rounded
 from engine.executor.kv import KV
 from engine.executor.memory import check_memory
 from engine.executor.step import pack
@@ -19,9 +21,11 @@ from engine.grammar.syntax import GrammarError
 from engine.grammar.vocabulary import Vocabulary
 from engine.loaded import LoadedModel
 from engine.models import load_model
-from engine.request import Request
+from engine.request import Request, SamplingParams
 from engine.sampling import check_numbers, choose, logprobs
 
+PROBE_TOKENS = 256
+"""Tokens of the prompt that is computed to measure the prefill rate."""
 FEW = 5
 """The model's top few that are told of each masked position."""
 
@@ -30,13 +34,16 @@ class ModelExecutor:
     """Serves a loaded model from `pages` x `page_size` slots of KV.
 
     Several executors may share a loaded model, one running at a time. `fill` is what unused slots hold,
-    for tests. Raises ModelError when the KV does not fit into memory.
+    for tests. With `host_pages` there is a second tier, and the rates by which loads are decided are measured here, but
+    for a `host_bandwidth` that is given. Raises ModelError when the KV does not fit into memory.
     """
 
     name = "model"
     virtual = False
 
-    def __init__(self, loaded: LoadedModel, pages: int, page_size: int, fill: float = 0.0) -> None:
+    def __init__(
+        self, loaded: LoadedModel, pages: int, page_size: int, fill: float = 0.0, host_pages: int = 0, host_bandwidth: float | None = None
+    ) -> None:
         check_memory(loaded, pages * page_size)
         self.loaded = loaded
         self.vocab_size = loaded.vocab_size
@@ -56,6 +63,41 @@ class ModelExecutor:
             self.kv = KV(layers, pages, page_size, heads, width, loaded.dtype, loaded.device, fill, loaded.plain)
         except RuntimeError as error:
             raise model_error(error, f"making room for the KV of {pages * page_size:,} tokens") from error
+        self.host: HostKV | None = None
+        if host_pages:
+            self._open_host(host_pages, host_bandwidth)
+
+    def _open_host(self, pages: int, bandwidth: float | None) -> None:
+        """Make room for the second tier and measure what loading and computing take."""
+        try:
+            self.host = HostKV(self.kv, pages)
+        except RuntimeError as error:
+            raise model_error(error, f"making room for {pages:,} host pages of {self.kv.page_size} tokens") from error
+        self.facts["host"] = self.host.name
+        self.rates = {
+            "kv_bytes": float(self.loaded.kv_bytes_per_token),
+            "prefill_rate": self._prefill_rate(),
+            "host_bandwidth": bandwidth or self.host.bandwidth(),
+        }
+
+    def _prefill_rate(self) -> float:
+        """Prompt tokens a second: one prompt of some length, alone. Overwrites the first pages, which are free yet."""
+        size = self.kv.page_size
+        pages = list(range(self.kv.layers[0].shape[0] // size))
+        count = max(1, min(PROBE_TOKENS, len(pages) * size, self.max_positions))
+        nobody = Request("", [0] * count, SamplingParams(), 0.0, 0)
+        row = Row(nobody, nobody.prompt, 0, pages, sample=True)
+        return rounded(count / median_seconds(lambda: self.logits([row]), self.loaded.device))
+
+    def demote(self, pages: Sequence[int], host_pages: Sequence[int]) -> None:
+        """Copy pages to the host's."""
+        assert self.host is not None
+        self.host.demote(pages, host_pages)
+
+    def restore(self, host_pages: Sequence[int], pages: Sequence[int]) -> None:
+        """Copy the host's pages back."""
+        assert self.host is not None
+        self.host.restore(host_pages, pages)
 
     @property
     def vocabulary(self) -> Vocabulary | None:
@@ -165,4 +207,6 @@ def load_executor(config: EngineConfig, loaded: LoadedModel | None = None) -> Mo
     """The executor that a configuration asks for; loads its model unless one is given. Raises ModelError."""
     if loaded is None:
         loaded = load_model(config.model, device=config.device, dtype=config.dtype)
-    return ModelExecutor(loaded, config.pages, config.page_size)
+    return ModelExecutor(
+        loaded, config.pages, config.page_size, host_pages=config.second_tier, host_bandwidth=config.host_bandwidth
+    )

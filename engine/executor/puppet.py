@@ -21,6 +21,9 @@ from engine.executor.scripted import VOCABULARY, answer, spelling
 from engine.grammar.vocabulary import Vocabulary
 from engine.request import Request
 
+LINK = 1e9
+"""Bytes a second between the tiers, where the configuration names none."""
+
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 Hashes = npt.NDArray[np.uint64]
 
@@ -66,23 +69,28 @@ class PuppetExecutor:
     eos_ids: frozenset[int] = frozenset()
     tokenizer: Tokenizer | None = None
 
-    def __init__(self, pages: int, page_size: int, name: str = "puppet", clock: Clock | None = None) -> None:
+    def __init__(
+        self, pages: int, page_size: int, name: str = "puppet", clock: Clock | None = None,
+        host_pages: int = 0, host_bandwidth: float | None = None,
+    ) -> None:  # fmt: skip
         self.name = name
         self.clock = clock or Clock()
         self.page_size = page_size
-        slots = pages * page_size
+        slots, host = pages * page_size, host_pages * page_size
         self._ids = np.full(slots, -1, np.int64)
         self._positions = np.full(slots, -1, np.int64)
         self._hashes = np.zeros(slots, np.uint64)
+        self._slots_of = (self._ids, self._positions, self._hashes)
+        self._host = [np.full(host, -1, np.int64), np.full(host, -1, np.int64), np.zeros(host, np.uint64)]
         self._chains: dict[str, Chain] = {}
-        self.facts: dict[str, str | None] = {"model": None, "device": None, "dtype": None}
-        self.rates: dict[str, float] = {}
+        self.facts: dict[str, str | None] = {"model": None, "device": None, "dtype": None, "host": "puppet" if host else None}
+        self.rates: dict[str, float] = self._rates(host_bandwidth) if host else {}
         self.hardware: dict[str, str] = {}
 
     @functools.cached_property
     def vocabulary(self) -> Vocabulary:
         """The bytes of its ids."""
-        return spelling()
+        return spelling(self.eos_ids)
 
     def execute(self, rows: list[Row]) -> StepResult:
         """Check what lies before each row, write its slots, answer. Raises WrongSlot."""
@@ -91,6 +99,28 @@ class PuppetExecutor:
         read = [self._read(row) for row in rows]
         answers = [answer(row, h.tolist(), self.eos_ids) if row.sample else None for row, h in zip(rows, read, strict=True)]
         return StepResult(answers, self.clock.step + self.clock.token * sum(len(row.tokens) for row in rows))
+
+    def _rates(self, host_bandwidth: float | None) -> dict[str, float]:
+        """Simulated: a token is one byte; computing one takes what the clock says, or nothing."""
+        rates = {"kv_bytes": 1.0, "host_bandwidth": host_bandwidth or LINK}
+        return rates | ({"prefill_rate": 1 / self.clock.token} if self.clock.token else {})
+
+    def demote(self, pages: Sequence[int], host_pages: Sequence[int]) -> None:
+        """Copy what the pages' slots hold to the host's."""
+        there, here = self._pages_slots(host_pages), self._pages_slots(pages)
+        for host, device in zip(self._host, self._slots_of, strict=True):
+            host[there] = device[here]
+
+    def restore(self, host_pages: Sequence[int], pages: Sequence[int]) -> None:
+        """Copy what the host's slots hold to the pages'."""
+        there, here = self._pages_slots(host_pages), self._pages_slots(pages)
+        for host, device in zip(self._host, self._slots_of, strict=True):
+            device[here] = host[there]
+
+    def _pages_slots(self, pages: Sequence[int]) -> npt.NDArray[np.int64]:
+        """All slots of some pages, in order."""
+        first = np.asarray(pages, np.int64)[:, None] * self.page_size
+        return (first + np.arange(self.page_size)).ravel()
 
     def end(self, request: Request) -> None:
         """Forget the request's chain."""

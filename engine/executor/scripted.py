@@ -22,9 +22,9 @@ ANSWERS = 50_000
 """Unscripted answers are ids from here up to the vocabulary's end; prompts by name stay below."""
 
 
-def spelling() -> Vocabulary:
-    """The bytes of the ids, for grammars."""
-    return Vocabulary(PIECES, (), width=VOCABULARY)
+def spelling(ends: Collection[int] = ()) -> Vocabulary:
+    """The bytes of the ids, for grammars; `ends` end a text."""
+    return Vocabulary(PIECES, frozenset(ends), width=VOCABULARY)
 
 
 def answer(row: Row, hashes: Sequence[int], ends: Collection[int] = ()) -> Sampled:

@@ -20,6 +20,7 @@ from engine.request import Request, Status
 from engine.scheduler.barrier import Barrier
 from engine.scheduler.fairness import Fairness
 from engine.scheduler.holdings import Holdings
+from engine.scheduler.loading import Choice, Loading
 from engine.scheduler.overtaking import Overtaking
 from engine.scheduler.policy import Policy
 from engine.scheduler.preempt import victims
@@ -55,7 +56,7 @@ class Admission:
     def __init__(
         self, config: EngineConfig, queue: Queue, running: list[Request], policy: Policy, pool: Pool,
         cache: PrefixCache, holdings: Holdings, reserve: Reserve, overtaking: Overtaking, totals: Totals,
-        trace: ev.Trace, telling: Telling,
+        trace: ev.Trace, telling: Telling, loading: Loading,
     ) -> None:  # fmt: skip
         self.config = config
         self.queue = queue
@@ -69,6 +70,7 @@ class Admission:
         self.totals = totals
         self.trace = trace
         self.telling = telling
+        self.loading = loading
         self.barrier = Barrier(config)
         self.fairness = Fairness(config.fair_bound if config.policy == "lpm-fair" else None)
 
@@ -110,11 +112,13 @@ class Admission:
         if len(self.running) >= self.config.max_running:
             return self._pass_over(request, "running cap", len(self.running) + 1, self.config.max_running)
         match = self._match(request)
-        if not spared and self._held(request, match):
+        choice = self.loading.choose(match)
+        known = match.length + choice.tokens
+        if not spared and self._held(request, known):
             return True
-        count = cut(match.length, request.size, step.chunk, size, first=not step.rows)
+        count = cut(known, request.size, step.chunk, size, first=not step.rows)
         if not count:
-            return self._pass_over(request, "chunk", min(request.size - match.length, size), max(step.chunk or 0, 0))
+            return self._pass_over(request, "chunk", min(request.size - known, size), max(step.chunk or 0, 0))
         if step.rows and step.budget is not None and count > step.budget:
             return self._pass_over(request, "budget", count, max(step.budget, 0))
         needed, available = self._room(request, match)
@@ -123,8 +127,8 @@ class Admission:
                 return self._pass_over(request, "pages", needed, available)
             step.out_of_room.append(request)
             return True
-        self.barrier.admitted(request, match)
-        self._start(request, match, needed, available)
+        self.barrier.admitted(request, known)
+        self._start(request, match, choice, needed, available)
         step.rows.append(row(request, count))
         step.chunk = None if step.chunk is None else step.chunk - count
         step.budget = None if step.budget is None else step.budget - count
@@ -135,10 +139,13 @@ class Admission:
 
     def _to_compute(self, request: Request) -> int:
         """Prompt tokens that admitting it now would compute for the first time."""
-        return len(request.prompt) - self._match(request).length if request.cached is None else 0
+        if request.cached is not None:
+            return 0
+        match = self._match(request)
+        return len(request.prompt) - match.length - self.loading.choose(match).tokens
 
     def _room(self, request: Request, match: Match) -> tuple[int, int]:
-        """Pages that it needs, and pages that can be had for it."""
+        """Pages that it needs, whether their tokens are computed or loaded, and pages that can be had for it."""
         size = self.config.page_size
         # Alone it needs a slot for its first output token; one that has output already goes on until
         # the pool is full, retracted or not.
@@ -148,27 +155,30 @@ class Admission:
             self.holdings.obtainable - self.cache.to_lock(match) - self.reserve.pages(self.running, size)
         )
 
-    def _held(self, request: Request, match: Match) -> bool:
-        """Whether the barrier passes it over."""
+    def _held(self, request: Request, known: int) -> bool:
+        """Whether the barrier passes it over; `known` tokens it would not compute."""
         if not self.barrier.on:
             return False
-        leader = self.barrier.in_flight(request, match, self.running)
+        leader = self.barrier.in_flight(request, known, self.running)
         if leader is not None:
-            reach = match.length + self.config.page_size
-            limit, needed, available, behind = "prefix in flight", reach, match.length, leader.id
-        elif self.barrier.held(request, match):
-            limit, needed, available, behind = "leader room", self.barrier.new_pages(request, match), self.barrier.room, None
+            reach = known + self.config.page_size
+            limit, needed, available, behind = "prefix in flight", reach, known, leader.id
+        elif self.barrier.held(request, known):
+            limit, needed, available, behind = "leader room", self.barrier.new_pages(request, known), self.barrier.room, None
         else:
             return False
         for one in [request, *(self.policy.fellows(request) if self.telling.on else ())]:
             self.telling.passed_over(one, limit, needed, available, self.overtaking.of(one.index), behind)
         return True
 
-    def _start(self, request: Request, match: Match, needed: int, available: int) -> None:
+    def _start(self, request: Request, match: Match, choice: Choice, needed: int, available: int) -> None:
         """Move one request from the queue to the running set, with its match locked and its pages taken."""
         first = request.cached is None
         if self.telling.on:
             self.telling.matched(request, match, self.running)
+        if choice.tokens:
+            match = self.holdings.load(request, match, self.loading.per_token)
+            self.loading.started(choice)
         self.holdings.adopt(request, match)
         self.queue.remove(request)
         self.running.append(request)
@@ -193,7 +203,8 @@ class Admission:
             ev.RequestAdmitted, request=request.id, node=request.node.id if request.node else ev.ROOT,
             length=request.kv, first=first, cached=request.cached, computed=request.computed,
             recovered=recovered, recomputed=recomputed, needed=needed, available=available,
-            reserve=round(self.reserve.value, 6), overtaken=self.overtaking.of(request.index),
+            reserve=round(self.reserve.value, 6), overtaken=self.overtaking.of(request.index), host=choice.held,
+            loaded=choice.tokens, load_seconds=choice.load_seconds, recompute_seconds=choice.recompute_seconds,
         )  # fmt: skip
 
     # --- telling -------------------------------------------------------------------------------
@@ -213,4 +224,4 @@ class Admission:
         if self.telling.on:
             why = f"{first.id} goes first: overtaken by {self.fairness.overtaken(first)} prompt tokens, the bound is {self.fairness.bound}"
             ranked = [first, request, *(r for r in self.policy.head(HEAD)[0] if r not in (first, request))][:HEAD]
-            self.telling.order(len(self.queue), ranked, [-self._match(r).length for r in ranked], why=why)
+            self.telling.order(len(self.queue), ranked, [-self._match(r).known for r in ranked], why=why)

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from engine.cache.base import WIDTH, Match
+from engine.cache.base import WIDTH
 from engine.config import EngineConfig
 from engine.request import Request, Status
 
 
 class Barrier:
-    """One step's view: what is in flight and how much room the leaders have taken."""
+    """One step's view: what is in flight and how much room the leaders have taken.
+
+    `known`: tokens that a request would not compute.
+    """
 
     def __init__(self, config: EngineConfig) -> None:
         self.on = config.in_batch == "barrier" and config.cache != "off"
@@ -33,33 +36,33 @@ class Barrier:
         """Pages of the tree that this step's leaders have left."""
         return self._room - self._led
 
-    def in_flight(self, request: Request, match: Match, running: Iterable[Request]) -> Request | None:
+    def in_flight(self, request: Request, known: int, running: Iterable[Request]) -> Request | None:
         """The admitted request that is computing this one's next whole page."""
-        return self._sharing(request, match, (r for r in running if r.status is Status.PREFILL)) if self.on else None
+        return self._sharing(request, known, (r for r in running if r.status is Status.PREFILL)) if self.on else None
 
-    def held(self, request: Request, match: Match) -> bool:
+    def held(self, request: Request, known: int) -> bool:
         """Whether its new pages are too many for this step; so is whoever shares their first page."""
         if not self.on:
             return False
-        pages = self.new_pages(request, match)
+        pages = self.new_pages(request, known)
         if not pages or not self._led:
             return False
-        if pages <= self.room and self._sharing(request, match, self._held) is None:
+        if pages <= self.room and self._sharing(request, known, self._held) is None:
             return False
         self._held.append(request)
         return True
 
-    def admitted(self, request: Request, match: Match) -> None:
+    def admitted(self, request: Request, known: int) -> None:
         """A leader took its room."""
-        self._led += self.new_pages(request, match)
+        self._led += self.new_pages(request, known)
 
-    def new_pages(self, request: Request, match: Match) -> int:
+    def new_pages(self, request: Request, known: int) -> int:
         """Whole pages of its prompt that are to be computed and kept."""
-        return max(0, len(request.prompt) - match.length) // self._page if request.store else 0
+        return max(0, len(request.prompt) - known) // self._page if request.store else 0
 
-    def _sharing(self, request: Request, match: Match, others: Iterable[Request]) -> Request | None:
-        """The first of the others that goes through the page after this one's match, and stores it."""
-        stop = match.length + self._page
+    def _sharing(self, request: Request, known: int, others: Iterable[Request]) -> Request | None:
+        """The first of the others that goes through the page after what this one knows, and stores it."""
+        stop = known + self._page
         if stop > request.size - 1:
             return None
         start = request.packed_but_last()[: stop * WIDTH]

@@ -16,7 +16,8 @@ from engine.request import Request
 
 def depth_first(waiting: Sequence[Request], cache: PrefixCache) -> Sequence[int]:
     """Each request's place in the walk (several at one node share it)."""
-    ends = [cache.match(r.packed_but_last(), r.namespace).node for r in waiting]
+    paths = [cache.match(r.packed_but_last(), r.namespace).whole_path for r in waiting]
+    ends = [path[-1] if path else None for path in paths]
     weight: dict[int, int] = {}
     children: dict[int | None, dict[int, Any]] = {}
     for node in ends:

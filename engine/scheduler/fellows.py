@@ -27,7 +27,7 @@ def behind_fellows(waiting: Sequence[Request], cache: PrefixCache) -> Sequence[i
     keys = []
     for request in waiting:
         query = request.packed_but_last()
-        found = cache.match(query, request.namespace).length
+        found = cache.match(query, request.namespace).known
         key = -found
         if found <= COLD:
             if ahead.match(query, request.namespace).length >= SHARED:

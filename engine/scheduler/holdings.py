@@ -31,7 +31,8 @@ class Holdings:
         taken = self.cache.evict(pages, why)
         self._totals.evictions += 1
         for gone in taken:
-            self._totals.evicted_tokens += gone.tokens
+            if not gone.demoted:
+                self._totals.evicted_tokens += gone.tokens
             self.pool.give_back(gone.pages)
             self._emit(ev.PageFreed, pages=gone.pages, owner=gone.node)
 
@@ -58,6 +59,17 @@ class Holdings:
         short = self.pool.pages_for(size) - len(request.pages)
         if short > 0:
             self.take([(request, short)])
+
+    def load(self, request: Request, match: Match, seconds: tuple[float, float]) -> Match:
+        """Bring what the host holds of a match back for a request; `seconds` a token: to load, and to compute."""
+
+        def take(pages: int) -> list[int]:
+            if pages > self.pool.free:
+                self.evict(pages - self.pool.free, request)
+            return self.pool.allocate(pages)
+
+        self._totals.loaded_tokens += match.host_length
+        return self.cache.restore(match, take, seconds, request)
 
     def adopt(self, request: Request, match: Match) -> None:
         """Hold a match for a request that is being admitted: its sequence begins with the tree's pages."""

@@ -213,13 +213,13 @@ class LongestPrefix:
             break
         key = self._key(group, query, at, ns) if at < end else request
         leaf = self._new(key, query[at:end], at // WIDTH, request)
-        leaf.known = max(leaf.start, min(match.length, leaf.end))
+        leaf.known = max(leaf.start, min(match.known, leaf.end))
         group.adopt(leaf)
         self._leaf[request] = leaf
-        for node in reversed(match.path):
-            if match.length <= leaf.start or node.depth + node.count <= leaf.start:
+        for node in reversed(match.whole_path):
+            if match.known <= leaf.start or node.depth + node.count <= leaf.start:
                 break
-            self._set_tip(node, leaf, min(match.length, node.depth + node.count))
+            self._set_tip(node, leaf, min(match.known, node.depth + node.count))
         self._push(leaf)
         if split is not None:
             self._push(split)

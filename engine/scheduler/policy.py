@@ -26,8 +26,8 @@ Keys = Callable[[Sequence[Request], PrefixCache], Sequence[int]]
 
 
 def longest_match(waiting: Sequence[Request], cache: PrefixCache) -> Sequence[int]:
-    """Longest prefix first: most cached tokens first."""
-    return [-cache.match(r.packed_but_last(), r.namespace).length for r in waiting]
+    """Longest prefix first: most cached tokens first, in whichever tier."""
+    return [-cache.match(r.packed_but_last(), r.namespace).known for r in waiting]
 
 
 def longest_output(waiting: Sequence[Request], cache: PrefixCache) -> Sequence[int]:

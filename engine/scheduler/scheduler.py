@@ -15,6 +15,7 @@ from engine.pool import Pool
 from engine.request import Request, Status
 from engine.scheduler.admission import Admission, Step, cut
 from engine.scheduler.holdings import Holdings
+from engine.scheduler.loading import Loading
 from engine.scheduler.overtaking import Overtaking
 from engine.scheduler.policy import VICTIMS, make_policy
 from engine.scheduler.queue import Queue
@@ -34,6 +35,8 @@ class Plan:
     rows: list[Row]
     prefills: int
     out_of_room: list[Request]
+    load_seconds: float = 0.0
+    """What its loads from the host tier take, before the forward."""
 
     @property
     def mode(self) -> str:
@@ -59,10 +62,11 @@ class Scheduler:
         self.overtaking = Overtaking()
         self.max_positions = max_positions
         self.telling = Telling(config.policy, trace)
+        self.loading = Loading(config, trace.header.rates)
         self.policy = make_policy(config, self.waiting, cache, trace.header.seed)
         self.admission = Admission(
             config, self.waiting, self.running, self.policy, pool, cache, self.holdings, self.reserve,
-            self.overtaking, totals, trace, self.telling,
+            self.overtaking, totals, trace, self.telling, self.loading,
         )  # fmt: skip
 
     # --- coming and going ----------------------------------------------------------------------
@@ -101,6 +105,7 @@ class Scheduler:
 
     def _plan(self, ahead: bool) -> Plan | None:
         self._preempt(ahead)
+        self.loading.begin()
         out: list[Request] = []
         decodes: list[Row] = []
         if self.config.mixed:
@@ -114,7 +119,7 @@ class Scheduler:
         rows += decodes
         if not rows and not out:
             return None
-        return Plan(rows, prefills, out)
+        return Plan(rows, prefills, out, self.loading.seconds)
 
     def _prefill_rows(self, out: list[Request], decodes: int, admit: bool) -> list[Row]:
         """Prompts that go on, then prompts that are admitted, within chunk and budget."""

@@ -2,17 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from engine import events as ev
 from engine.cache.base import Inserted, Match, pack
 from engine.cache.blocks import BlockCache
+from engine.cache.host import HostTier
 from engine.cache.off import NoCache
 from engine.cache.radix import RadixCache
+from engine.cache.tiered import TieredCache
+from engine.totals import Totals
 
-KINDS: dict[str, Any] = {"radix": RadixCache, "blocks": BlockCache, "off": lambda page_size, trace: NoCache()}
+
+class Carrier:
+    """Stands for the executor: what each page of either tier holds, by its tokens' page number."""
+
+    def __init__(self) -> None:
+        self.device: dict[int, Any] = {}
+        self.host: dict[int, Any] = {}
+
+    def demote(self, pages: Sequence[int], host_pages: Sequence[int]) -> None:
+        self.host.update({h: self.device.get(p) for p, h in zip(pages, host_pages, strict=True)})
+
+    def restore(self, host_pages: Sequence[int], pages: Sequence[int]) -> None:
+        self.device.update({p: self.host.get(h) for p, h in zip(pages, host_pages, strict=True)})
+
+
+def tiered(
+    page_size: int, trace: ev.Trace, host_pages: int = 64, host_policy: str = "write-through", threshold: int = 1,
+    eviction: str = "lru", unit: str = "page", pin_budget: int = 0,
+) -> TieredCache:  # fmt: skip
+    """A tree over two tiers."""
+    host = HostTier(host_pages, page_size, Carrier(), write_back=host_policy == "write-back", threshold=threshold)
+    return TieredCache(page_size, eviction, unit, trace, pin_budget, host, Totals())
+
+
+def unused(page_size: int, trace: ev.Trace) -> TieredCache:
+    """A tree over two tiers of which one is never used."""
+    return tiered(page_size, trace, threshold=10**9)
+
+
+KINDS: dict[str, Any] = {
+    "radix": RadixCache, "blocks": BlockCache, "off": lambda page_size, trace: NoCache(), "tiered": tiered, "unused tier": unused,
+}  # fmt: skip
 
 
 @dataclass
@@ -34,13 +68,25 @@ class Grove:
         self.cache = KINDS[kind](page_size, trace=self.trace, **options)
         self.page_size = page_size
         self.next_page = 0
+        self.spare: Callable[[int], list[int]] = self._fresh
 
     def insert(self, tokens: Sequence[int], ns: ev.Namespace | None = None, by: Asker | None = None) -> Inserted:
         """Store a sequence in fresh pages."""
-        count = len(tokens) // self.page_size
+        pages = self._fresh(len(tokens) // self.page_size)
+        return self.cache.insert(pack(tokens), pages, ns, by or Asker(prompt=list(tokens)))
+
+    def _fresh(self, count: int) -> list[int]:
         pages = list(range(self.next_page, self.next_page + count))
         self.next_page += count
-        return self.cache.insert(pack(tokens), pages, ns, by or Asker(prompt=list(tokens)))
+        return pages
+
+    def load(self, tokens: Sequence[int]) -> Match:
+        """Bring back what the host holds of a sequence, into pages from `spare`."""
+        return self.cache.restore(self.match(tokens), lambda count: self.spare(count), (0.5, 2.0), Asker())
+
+    def told(self, kind: type[Any]) -> list[Any]:
+        """The events of one kind so far."""
+        return [e for e in self.trace.events + self.trace._open if isinstance(e, kind)]
 
     def match(self, tokens: Sequence[int], ns: ev.Namespace | None = None) -> Match:
         """Look a sequence up."""

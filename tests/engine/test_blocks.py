@@ -299,7 +299,7 @@ def test_the_trace_alone_gives_the_free_queue_at_every_commit(page_size: int) ->
     @settings(max_examples=25, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(case=cases(page_size), order=st.sampled_from(["tail-first", "head-first"]))
     def run(case: Case, order: str) -> None:
-        case.config.update(cache="blocks", block_order=order, eviction="lru")
+        case.config.update(cache="blocks", block_order=order, eviction="lru", host_pages=0)
         state, along = State(), -1 if order == "tail-first" else 1
 
         def watch(batch: list[ev.Event]) -> None:

@@ -13,7 +13,7 @@ from engine.cache.base import CacheError, pack
 from tests.engine.grove import Asker, Grove
 
 EIGHT = [1, 2, 3, 4, 5, 6, 7, 8]
-KEEPING = [("radix", 1), ("radix", 2), ("radix", 4), ("blocks", 1), ("blocks", 2), ("blocks", 4)]
+KEEPING = [("radix", 1), ("radix", 2), ("radix", 4), ("blocks", 1), ("blocks", 2), ("blocks", 4), ("unused tier", 1), ("unused tier", 4)]
 ALL = [*KEEPING, ("off", 1), ("off", 4)]
 
 keeping = pytest.mark.parametrize(("kind", "size"), KEEPING)
@@ -175,7 +175,7 @@ def test_a_look_up_says_where_it_stopped(kind: str, size: int) -> None:
         return
     assert [s.raw_length for s in found] == [8, 8, 0, 4]
     assert [s.kind for s in found[:3]] == ["last token", "end", "no child"]
-    assert found[3].kind == ("parted" if kind == "radix" else "no child")
+    assert found[3].kind == ("no child" if kind == "blocks" else "parted")
     assert [(s.stored, s.wanted) for s in found] == [(None, None), (None, None), (1, 7), (5, 9)]
 
 

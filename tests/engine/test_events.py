@@ -30,6 +30,7 @@ node.created node.split node.grown node.touched node.locked node.unlocked node.t
 node.demoted node.restored node.pinned eviction
 page.allocated page.freed step.planned step.started step.finished token.emitted
 grammar.compiled grammar.waiting grammar.masked grammar.jumped grammar.verified grammar.rolled_back
+draft.verified
 executor.failed invariant.broken
 """
 

@@ -57,7 +57,7 @@ def node(
 ) -> dict[str, Any]:
     return {
         "parent": parent, "namespace": namespace, "run": [depth, len(tokens), hashed(tokens)], "pages": pages, "locks": locks,
-        "hits": 0, "last_used": last_used, "pins": 0, "tier": "device",
+        "hits": 0, "last_used": last_used, "pins": 0, "host": [], "tier": "device",
     }  # fmt: skip
 
 

@@ -94,7 +94,7 @@ def speculation_changes_no_output_and_takes_no_more_passes(case: Case) -> None:
 
 @prop
 def planning_ahead_changes_no_output_and_adds_at_most_one_pass_a_request(case: Case) -> None:
-    ahead, serial = (play(case, jump=sure(case), overlap=ahead, speculate=0) for ahead in (True, False))
+    ahead, serial = (play(case, jump=sure(case), overlap=ahead, speculate=0, host_pages=0) for ahead in (True, False))
     same_answers(ahead, serial)
     late = [name for e in of(ahead, ev.StepFinished) for name in e.late]
     assert len(late) == len(set(late))
@@ -177,7 +177,7 @@ def test_the_traffic_reaches_every_kind_of_trouble() -> None:
     run()
     assert seen >= {
         "request.retracted", "request.remapped", "request.aborted", "executor.failed", "clock.jumped",
-        "node.split", "node.grown", "node.trimmed", "node.evicted", "node.pinned", "queue.ordered",
+        "node.split", "node.grown", "node.trimmed", "node.evicted", "node.pinned", "node.demoted", "node.restored", "queue.ordered",
         "grammar.compiled", "grammar.masked", "grammar.jumped", "grammar.verified", "grammar.rolled_back", "token.emitted",
         "stop", "length", "capacity", "error", "pages", "budget", "chunk", "running cap", "prefill", "decode", "mixed",
         "ahead", "late", "dropped", "draft.verified",

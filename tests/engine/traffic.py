@@ -26,7 +26,9 @@ PATTERNS = (
     r"[a-z]*",
 )
 """Grammars with long forced runs, with none, with characters of several bytes, with one text only, and without an end."""
-OTHER_CLOCK = Clock(plan=0.25, step=3.0, token=0.125)
+TOKEN = 0.125
+OTHER_CLOCK = Clock(plan=0.25, step=3.0, token=TOKEN)
+"""The price of a token is a rate by which loads are decided: where there is a host tier, only the rest may differ."""
 
 
 @dataclass
@@ -98,6 +100,7 @@ def configs(draw: Any, page_size: int) -> dict[str, Any]:
     order = draw(policies())
     cache = draw(st.sampled_from(["radix", "radix", "blocks"]))
     keys = [e for e in EVICTIONS if e != "belady" or order["policy"] == "fcfs"] if cache == "radix" else ["lru"]
+    host = draw(st.none() | second_tiers(page_size)) if cache == "radix" else None
     return {
         "executor": "puppet",
         "page_size": page_size,
@@ -120,7 +123,20 @@ def configs(draw: Any, page_size: int) -> dict[str, Any]:
         "retract_to": draw(st.sampled_from(["back", "front"])),
         "retract_max": draw(st.sampled_from([1, 2, 8, 8])),
         "jump": draw(st.sampled_from(["verified", "verified", "unverified", "off"])),
-        **draw(st.sampled_from([{}, {}, {"overlap": True}, {"speculate": 4, "speculate_ngram": 1}, {"speculate": 8}])),
+        **draw(st.sampled_from([{}, {}, {"overlap": not host}, {"speculate": 4, "speculate_ngram": 1}, {"speculate": 8}])),
+        **(host or {}),
+    }
+
+
+@st.composite
+def second_tiers(draw: Any, page_size: int) -> dict[str, Any]:
+    """A host tier: from too small to of use to larger than the pool, over links on which loading wins, loses, or now this, now that."""
+    return {
+        "host_pages": draw(st.integers(1, max(4, 160 // page_size))),
+        "host_policy": draw(st.sampled_from(["write-through", "write-through", "write-back", "write-back"])),
+        "host_threshold": draw(st.sampled_from([1, 1, 2, 3])),
+        "host_bandwidth": draw(st.sampled_from([1.0, 20.0, 40.0, 1e9])),
+        "clock": Clock(step=1.0, token=TOKEN),
     }
 
 

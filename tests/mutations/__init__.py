@@ -14,16 +14,16 @@ from pathlib import Path
 
 from hypothesis import Phase, settings
 
-from tests.mutations import cache, jumps, requests, scheduling, trace
+from tests.mutations import cache, jumps, requests, scheduling, tiers, trace
 from tests.mutations.registry import MUTATIONS
 
-__all__ = ["MUTATIONS", "NAMED", "Catch", "cache", "caught_by", "jumps", "requests", "scheduling", "trace"]
+__all__ = ["MUTATIONS", "NAMED", "Catch", "cache", "caught_by", "jumps", "requests", "scheduling", "tiers", "trace"]
 
 ROOT = Path(__file__).parents[2]
 SUITE = [
     "field_notes_a", "field_notes_b", "field_notes_c", "field_notes_d", "field_notes_e", "field_notes_chat", "radix", "eviction", "pins",
     "ground_truth_radix", "ground_truth_pool", "ground_truth_scheduler", "ground_truth_blocks", "blocks", "blocks_reference",
-    "future", "longest", "scheduler", "admission", "policies", "engine", "properties",
+    "future", "host", "host_engine", "longest", "scheduler", "admission", "policies", "engine", "properties",
 ]  # fmt: skip
 """What is run against each: the quick ones first, random traffic last."""
 

@@ -9,14 +9,14 @@ from tests.mutations.registry import mutation, swap, wrap
 
 @mutation
 def takes_a_draft_without_looking() -> None:
-    from engine.executor import puppet
+    from engine.executor import scripted
 
-    right = puppet.settle
+    right = scripted.settle
 
     def settle(walk: Any, draft: Any, ends: Any, pick: Any) -> Any:
         return right(walk, draft, ends, lambda i, allowed: draft[i] if i < len(draft) else pick(i, allowed))
 
-    swap(puppet, "settle", settle)
+    swap(scripted, "settle", settle)
 
 
 @mutation

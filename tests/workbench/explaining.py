@@ -28,8 +28,12 @@ def at_end(engine: dict[str, Any], *requests: dict[str, Any]) -> Answer:
     return explainer.request(len(trace) - 1, requests[-1]["id"])
 
 
-def busy(seed: int, page: int = 1) -> ev.Trace:
-    """Traffic with splits, evictions, retractions, aborts, failures and namespaces."""
+TIERS: dict[str, Any] = {"host_pages": 30, "host_bandwidth": 25.0, "clock": {"token": 0.1}}
+"""A host tier that is short as well, over a link on which loading now wins and now loses."""
+
+
+def busy(seed: int, page: int = 1, **more: Any) -> ev.Trace:
+    """Traffic with splits, evictions, retractions, aborts, failures and namespaces; `more` keys of the engine."""
     chance = random.Random(seed)
     requests = [
         {
@@ -39,5 +43,5 @@ def busy(seed: int, page: int = 1) -> ev.Trace:
         }
         for i in range(40)
     ]  # fmt: skip
-    engine = {"pages": 40 // page + 2, "page_size": page, "chunk": 5, "mixed": True, "reserve_start": 0.0, "reserve_min": 0.0}
+    engine = {"pages": 40 // page + 2, "page_size": page, "chunk": 5, "mixed": True, "reserve_start": 0.0, "reserve_min": 0.0} | more
     return run(parse({"engine": engine, "requests": requests}), check=True).trace

@@ -86,6 +86,14 @@ def test_a_replay_with_another_knob_says_that_its_times_are_simulated(capsys: py
     assert code == 0 and "off: 4,467 prompt tokens computed" in out and "Times are simulated, not measured" in out
 
 
+def test_run_tells_what_the_host_tier_did_where_there_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "host-tier"]) == 0
+    said = capsys.readouterr().out
+    assert "host tier: 272 tokens left the device for it, 64 were loaded back, 84 pages in use" in said
+    assert cli.main(["run", "host-tier", "--set", "engine.cache=off"]) == 0
+    assert "host tier" not in capsys.readouterr().out
+
+
 def test_compare_tells_the_arms_apart(capsys: pytest.CaptureFixture[str]) -> None:
     arms = ("--arm", "on:engine.cache=radix", "--arm", "off:engine.cache=off")
     code, out, err = call(capsys, "compare", "walkthrough", *arms)

@@ -23,7 +23,7 @@ from workbench.workloads.ceiling import best_possible
 pytestmark = pytest.mark.xdist_group("experiments")  # each quick version runs once
 
 SCRIPTED = (
-    "walkthrough", "handbook", "capacity", "memory", "hits", "mooncake", "schedule", "aware", "branch-lru", "ordering", "optimal", "amdahl", "speedup",
+    "walkthrough", "handbook", "capacity", "memory", "hits", "mooncake", "schedule", "aware", "branch-lru", "ordering", "optimal", "offload", "amdahl", "speedup",
 )  # fmt: skip
 
 
@@ -120,6 +120,19 @@ def test_an_experiment_can_be_stopped_between_runs_and_within_one() -> None:
 
 def test_walkthrough(quick: Any) -> None:
     assert [row.ours for row in quick("walkthrough").rows] == [0, 6, 7, 0, 4, 4]
+
+
+def test_offload_loads_where_that_takes_less_and_the_arithmetic_says_the_same(quick: Any) -> None:
+    figures = ours(quick("offload"))
+    assert figures["1 GiB over 25 GB/s"] == round(1000 * 2**30 / 25e9, 2) == 42.95
+    assert figures["computing takes 20 ms: tokens the engine loads"] == 0
+    assert figures["computing takes 200 ms: tokens the engine loads"] == 1024
+    question = 16 / 1024
+    assert figures["computing takes 20 ms: first token, the engine deciding"] == pytest.approx(20 * (1 + question), abs=0.01)
+    assert figures["computing takes 200 ms: first token, the engine deciding"] == pytest.approx(1000 * 2**30 / 25e9 + 200 * question, abs=0.01)
+    assert figures["computing takes 200 ms: first token, no host tier"] == pytest.approx(200 * (1 + question), abs=0.01)
+    load, compute, took = quick("offload").charts[0].curves
+    assert all(t.y == pytest.approx(min(a.y, b.y), abs=0.01) for a, b, t in zip(load.points, compute.points, took.points, strict=True))
 
 
 def test_handbook(quick: Any) -> None:

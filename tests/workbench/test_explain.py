@@ -10,7 +10,7 @@ import pytest
 
 from engine import events as ev
 from engine.cache.eviction import POLICIES
-from tests.workbench.explaining import busy, made
+from tests.workbench.explaining import TIERS, busy, made
 from workbench.explain import Explainer, ExplainError, plain, rankings
 from workbench.explain.remembered import Remembered
 from workbench.replay import State, fold, pack
@@ -247,9 +247,10 @@ def test_what_the_trace_does_not_hold_is_refused_by_name(ask: object, says: str)
         ask(explainer)  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("more", [{}, TIERS, TIERS | {"host_policy": "write-back"}], ids=["one tier", "write-through", "write-back"])
 @pytest.mark.parametrize("page", [1, 4])
-def test_every_question_has_an_answer_at_every_moment(page: int) -> None:
-    trace = busy(5, page)
+def test_every_question_has_an_answer_at_every_moment(page: int, more: dict[str, Any]) -> None:
+    trace = busy(5, page, **more)
     explainer, state = Explainer(trace), fold(trace.events)
     chance = random.Random(page)
     nodes = [*state.nodes, *state.gone]
@@ -272,16 +273,17 @@ def test_a_live_run_is_explained_as_the_whole_trace_is() -> None:
         assert live.request(seq, "R3") == whole.request(seq, "R3")
 
 
+@pytest.mark.parametrize("more", [{}, TIERS], ids=["one tier", "two tiers"])
 @pytest.mark.parametrize("seed", range(3))
-def test_evicted_is_said_exactly_where_a_longer_start_had_once_been_in_the_tree(seed: int) -> None:
-    trace = busy(seed, 1 if seed else 4)
+def test_evicted_is_said_exactly_where_a_longer_start_had_once_been_in_the_tree(seed: int, more: dict[str, Any]) -> None:
+    trace = busy(seed, 1 if seed else 4, **more)
     explainer, state, ever = Explainer(trace), State(), set()
     for event in trace:
         if isinstance(event, ev.RequestMatched):
             r = state.requests[event.request]
             ids = (r.prompt + r.output)[:-1]
             known = max((n for n in range(1, len(ids) + 1) if (r.namespace, tuple(ids[:n])) in ever), default=0)
-            gain = known // state.page_size * state.page_size - event.length
+            gain = known // state.page_size * state.page_size - event.length - event.host_length
             reason = explainer.event(event.seq).reason
             assert (reason == "evicted") <= (gain > 0)
             assert (gain > 0) <= (reason in ("evicted", "in flight", "namespace", "not kept")), (event, reason)
@@ -292,8 +294,9 @@ def test_evicted_is_said_exactly_where_a_longer_start_had_once_been_in_the_tree(
             ever |= {(space, tuple(ids[:n])) for n in range(event.start + 1, event.stop + 1)}
 
 
-def test_the_leaf_said_to_be_next_is_the_one_that_goes() -> None:
-    trace = busy(1)
+@pytest.mark.parametrize("more", [{}, TIERS, TIERS | {"host_policy": "write-back"}], ids=["one tier", "write-through", "write-back"])
+def test_the_leaf_said_to_be_next_is_the_one_that_goes(more: dict[str, Any]) -> None:
+    trace = busy(1, **more)
     explainer = Explainer(trace)
     evictions = [e for e in trace if isinstance(e, ev.Eviction) and e.ranking]
     assert len(evictions) > 20
@@ -340,8 +343,9 @@ def test_what_sets_the_one_that_stays_apart(policy: str, keys: tuple[list[int], 
     assert rankings.margin(event, moment) == f"Node #{stays.node} stays: {says}."
 
 
-def test_pages_are_told_as_the_state_has_them() -> None:
-    trace = busy(4)
+@pytest.mark.parametrize("more", [{}, TIERS], ids=["one tier", "two tiers"])
+def test_pages_are_told_as_the_state_has_them(more: dict[str, Any]) -> None:
+    trace = busy(4, **more)
     explainer, state = Explainer(trace), State()
     for event in trace:
         state.apply(event)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine import events as ev
-from tests.workbench.explaining import busy, made
+from tests.workbench.explaining import TIERS, busy, made
 from workbench.explain import Explainer, sentence
 from workbench.replay import NodeState, RequestState, State
 
@@ -216,7 +216,19 @@ LATER: list[tuple[type[ev.Event], dict[str, Any], str]] = [
      "R1 (ask) ends after 2 output tokens: that was its limit. Its document is not whole; at least 3 tokens more would have made it whole."),
     (ev.QueueOrdered, {"policy": "lpm-as-shipped", "waiting": 200, "head": ["R1"], "keys": [], "fell_back": True, "why": "more than 128 wait"},
      "The queue is ordered by lpm-as-shipped: R1; 200 requests wait. It fell back: more than 128 wait."),
-    (ev.NodeDemoted, {"node": 1, "host_pages": [0, 1]}, "Node #1 “Where is” is copied to the host: 2 pages; its device pages are given back."),
+    (ev.NodeDemoted, {"node": 1, "host_pages": [0, 1], "kept": True}, "Node #1 “Where is” is copied to 2 host pages; its device pages stay."),
+    (ev.NodeDemoted, {"node": 1, "host_pages": [0, 1]}, "Node #1 “Where is” leaves the device and lies on the host only, in 2 host pages."),
+    (ev.NodeEvicted, {"node": 1, "tokens": 2, "pages": []}, "Node #1 “Where is” leaves the host too: its 2 tokens are gone."),
+    (ev.NodeRestored, {"node": 1, "pages": [4, 5], "request": "R1"},
+     "R1 (ask) has computed node #1 “Where is” again, which lay on the host only: it takes over 2 pages."),
+    (ev.RequestMatched, {"request": "R1", "length": 1, "raw_length": 2, "path": [], "stop": "end", "host_length": 1},
+     "R1 (ask) finds 1 of its 2 prompt tokens in the cache, 1 more on the host: the tree holds nothing that goes on from there."),
+    (ev.RequestAdmitted, {"request": "R1", "node": 1, "length": 1, "first": True, "cached": 1, "computed": 1, "host": 1, "loaded": 1,
+                          "load_seconds": 0.002, "recompute_seconds": 0.5},
+     "R1 (ask) is admitted: 1 token from the cache, 1 to compute; 1 token of it loaded from the host: 2 ms, where computing takes 500 ms."),
+    (ev.RequestAdmitted, {"request": "R1", "node": 0, "length": 0, "first": True, "cached": 0, "computed": 2, "host": 2,
+                          "load_seconds": 3.0, "recompute_seconds": 0.5},
+     "R1 (ask) is admitted: 0 tokens from the cache, 2 to compute; the host's 2 tokens are computed again: 500 ms, where loading takes 3 s."),
     (ev.NodeRestored, {"node": 1, "pages": [4, 5], "seconds": 0.002, "recompute_seconds": 0.5},
      "Node #1 “Where is” comes back from the host: 2 pages in 2 ms, where computing takes 500 ms."),
     (ev.NodePinned, {"node": 1, "until": 50, "refused": 3}, "Node #1 “Where is” is pinned up to step 50; 3 pages refused, the pin budget is used up."),
@@ -241,7 +253,7 @@ LATER: list[tuple[type[ev.Event], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "fields", "says"), LATER, ids=lambda v: v.__name__ if isinstance(v, type) else "")
-def test_kinds_that_no_puppet_run_makes_yet(kind: type[ev.Event], fields: dict[str, Any], says: str) -> None:
+def test_sentences_of_what_small_runs_do_not_show(kind: type[ev.Event], fields: dict[str, Any], says: str) -> None:
     state = State()
     state.requests["R1"] = RequestState("R1", [10, 11], 4, 0.0, label="ask")
     state.nodes[1] = NodeState(1, 0, None, 0, 2, (("R1", 0, 2),), [0, 1])
@@ -254,8 +266,9 @@ def test_every_kind_of_the_contract_has_its_sentence() -> None:
     assert set(SAY) == set(ev.KINDS.values()) and len(SAY) == 41
 
 
-def test_sentences_of_a_busy_run_are_sentences() -> None:
-    trace = busy(3)
+@pytest.mark.parametrize("more", [{}, TIERS], ids=["one tier", "two tiers"])
+def test_sentences_of_a_busy_run_are_sentences(more: dict[str, Any]) -> None:
+    trace = busy(3, **more)
     explainer = Explainer(trace)
     for i in range(len(trace)):
         line = explainer.sentence(i)

@@ -91,6 +91,26 @@ def test_runs_under_grammars_fold_alike(jump: str) -> None:
 
 
 @needs_node
+@pytest.mark.parametrize("policy", ["write-through", "write-back"])
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_runs_with_a_host_tier_fold_alike(page_size: int, policy: str) -> None:
+    engine = {
+        "executor": "puppet", "pages": 64 // page_size, "page_size": page_size, "clock": {"token": 0.1}, "chunk": 9,
+        "host_pages": 96 // page_size, "host_policy": policy, "host_bandwidth": 15, "reserve_start": 0, "reserve_min": 0,
+    }  # fmt: skip
+    heads = ["A20", "B17", "C23", "D12"]
+    requests = [
+        {"tokens": f"{heads[i * i % 4]}+X{chr(97 + i % 3)}{1 + i % 5}", "max_new_tokens": 4 + i % 7, "at_step": i // 2 * 3}
+        for i in range(40)
+    ]
+    trace = runner.run(scenario.parse({"name": "tiers", "engine": engine, "requests": requests}), check=True).trace
+    totals = fold(trace.events).totals
+    assert totals["loaded_tokens"] and totals["demoted_tokens"] and totals["evicted_tokens"]
+    assert any(isinstance(e, ev.NodeRestored) and e.request is not None for e in trace)
+    check(trace)
+
+
+@needs_node
 def test_odd_names_hash_alike() -> None:
     """Keys sort by code point, not by UTF-16 unit; names cannot reach into the player's objects."""
     trace = ev.Trace(ev.Header(pages=8, page_size=2))

@@ -28,7 +28,7 @@ console.log(JSON.stringify(job.positions.map((seq) => {
 """
 
 
-def busy(eviction: str, unit: str) -> ev.Trace:
+def busy(eviction: str, unit: str, **more: object) -> ev.Trace:
     """Shared heads, priorities, hits and pins in a pool that is short."""
     requests = [
         {
@@ -37,15 +37,17 @@ def busy(eviction: str, unit: str) -> ev.Trace:
         }
         for i in range(50)
     ]  # fmt: skip
-    engine = {"pages": 44, "max_running": 3, "eviction": eviction, "eviction_unit": unit, "pin_budget": 0.3}
+    engine = {"pages": 44, "max_running": 3, "eviction": eviction, "eviction_unit": unit, "pin_budget": 0.3} | more
     return run(parse({"engine": engine, "requests": requests}), check=True).trace
 
 
 @needs_node
+@pytest.mark.parametrize("host", [{}, {"host_pages": 60, "host_policy": "write-back"}], ids=["one tier", "two tiers"])
 @pytest.mark.parametrize("unit", ["page", "leaf"])
 @pytest.mark.parametrize("eviction", EVICTIONS)
-def test_what_is_marked_as_next_goes_first(eviction: str, unit: str) -> None:
-    trace = busy(eviction, unit)
+def test_what_is_marked_as_next_goes_first(eviction: str, unit: str, host: dict[str, object]) -> None:
+    trace = busy(eviction, unit, **host)
+    assert any(isinstance(e, ev.NodeDemoted) for e in trace) == bool(host)
     assert any(isinstance(e, ev.NodePinned) for e in trace)
     told = [e for e in trace if isinstance(e, ev.Eviction) and e.ranking]
     assert len(told) > 10

@@ -79,15 +79,6 @@ def test_what_a_scenario_cannot_say_is_refused_with_its_path(data: Any, says: st
     assert str(caught.value).startswith(says)
 
 
-@pytest.mark.parametrize(("key", "value", "here"), [
-    ("host_pages", 8, "0"),
-])  # fmt: skip
-def test_an_engine_value_of_a_later_release_is_refused_by_name(key: str, value: Any, here: str) -> None:
-    with pytest.raises(ScenarioError) as caught:
-        parse(engine(**{key: value}))
-    assert str(caught.value) == f"engine.{key}: {value!r} comes with a later release; this one has {here}"
-
-
 def test_a_backend_that_is_not_installed_is_refused_and_the_others_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.config.find_spec", lambda name: None)
     with pytest.raises(ScenarioError, match=r"^engine.grammar: xgrammar is not installed .*; own and llguidance are here"):

@@ -14,6 +14,7 @@ from workbench.experiments import (
     jump,
     memory,
     mooncake,
+    offload,
     optimal,
     ordering,
     overhead,
@@ -28,7 +29,7 @@ PLANS: dict[str, Plan] = {
     m.PLAN.name: m.PLAN
     for m in (
         walkthrough, attention, handbook, capacity, memory, hits, mooncake, schedule, aware, branch_lru, ordering, optimal, amdahl, speedup,
-        overhead, jump, groups,
+        overhead, offload, jump, groups,
     )
 }  # fmt: skip
 

@@ -44,6 +44,9 @@ def _admitted(moment: Moment, e: ev.RequestAdmitted, answer: Answer) -> None:
     spare = e.available - e.needed
     if e.needed:
         answer.detail.append(f"{count(spare, 'page')} to spare, with a reserve of {number(e.reserve)} of what may still be produced.")
+    if e.host:
+        verdict = "took less, so it is loaded" if e.loaded else "did not take less, so it is computed again"
+        answer.detail.append(f"The host holds {count(e.host, 'token')} of it. Loading them, behind what this step loads already, {verdict}.")
     if e.overtaken:
         answer.detail.append(f"Later arrivals computed {count(e.overtaken, 'prompt token')} while it waited.")
 

@@ -175,6 +175,7 @@ class Index:
             self._storing = None
 
     def _split(self, e: ev.NodeSplit, s: State) -> None:
+        self._follow(e.seq)
         self.nodes[e.node].append(e.seq)
         self.nodes[e.front].append(e.seq)
         self._moved(s.nodes[e.node].pages[: e.at // s.page_size], e.seq)
@@ -196,15 +197,19 @@ class Index:
 
     def _removed(self, e: ev.NodeTrimmed | ev.NodeEvicted, s: State) -> None:
         self.nodes[e.node].append(e.seq)
-        if e.seq == self._removal + 1:
-            self.eviction_of[e.seq] = self._eviction
-            self._removal = e.seq
+        self._follow(e.seq)
         self._remember(s)
         if e.node not in self.lost:
             self._gone(s, e.node, e.tokens, e.seq)
             for below in s.below(e.node) if s.nodes[e.node].children else ():
                 self.lost[below] = e.seq
                 self._gone(s, below, s.nodes[below].count, e.seq)
+
+    def _follow(self, seq: int) -> None:
+        """What comes right behind an eviction, event by event, belongs to it."""
+        if seq == self._removal + 1:
+            self.eviction_of[seq] = self._eviction
+            self._removal = seq
 
     def _gone(self, s: State, id: int, tokens: int, seq: int) -> None:
         """The last `tokens` tokens of a node can no longer be found."""
@@ -215,10 +220,16 @@ class Index:
 
     def _named(self, e: ev.NodeDemoted | ev.NodeRestored | ev.NodePinned, s: State) -> None:
         self.nodes[e.node].append(e.seq)
+        if isinstance(e, ev.NodeDemoted):
+            self._follow(e.seq)
+        elif isinstance(e, ev.NodeRestored) and e.request is not None:
+            self._moved(e.pages, e.seq)
 
     def _paged(self, e: ev.PageAllocated | ev.PageFreed, s: State) -> None:
         if e.tier == "device":
             self._moved(e.pages, e.seq)
+        else:
+            self._follow(e.seq)
 
 
 _HANDLERS: dict[type[ev.Event], Callable[[Index, Any, State], None]] = {

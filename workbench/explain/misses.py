@@ -70,7 +70,12 @@ class _Lookup:
 
     def gain(self, known: int) -> int:
         """Tokens it would have reused more, had `known` of its tokens been there."""
-        return min(known, self.usable) // self.page * self.page - self.m.length
+        return min(known, self.usable) // self.page * self.page - self.reusable
+
+    @property
+    def reusable(self) -> int:
+        """Tokens that either tier had."""
+        return self.m.length + self.m.host_length
 
     def name(self, request: str) -> str:
         return request_name(self.state, request)
@@ -201,10 +206,10 @@ def _inside(look: _Lookup) -> Reason:
     alike = max(m.raw_length, look.past.seen if _same_space(look) else 0)
     if m.raw_length == look.usable and look.size % page == 0:
         text = "everything is known, and the last token must run"
-        if m.raw_length > m.length:
-            text = f"{number(m.raw_length)} matched, {number(m.length)} reusable because page = {page} and the last token must run"
+        if m.raw_length > look.reusable:
+            text = f"{number(m.raw_length)} matched, {number(look.reusable)} reusable because page = {page} and the last token must run"
         return Reason(code="last token", text=text)
-    if alike > m.length:
+    if alike > look.reusable:
         return _cut(look, alike)
     if look.usable < page:
         return Reason(code="short", text=f"it is {_shortness(look)}")
@@ -245,7 +250,7 @@ def _cut(look: _Lookup, alike: int) -> Reason:
         detail.append(f"It is {_shortness(look)}.")
     return Reason(
         code="page",
-        text=f"{number(alike)} matched, {number(m.length)} reusable because page = {page}",
+        text=f"{number(alike)} matched, {number(look.reusable)} reusable because page = {page}",
         detail=detail,
         rows=look.against(other, alike),
         links=_where(look, other),

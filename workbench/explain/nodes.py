@@ -29,18 +29,22 @@ def _live(moment: Moment, node: NodeState) -> Answer:
     state = moment.state
     users = [r.id for r in state.requests.values() if r.status in ("prefill", "decode") and r.node and node.id in state.path(r.node)]
     detail = [*_lost(moment, node), *_contents(moment, node), *_trimmed(moment, node.id)]
-    if node.locks:
+    if node.tier == "host":
+        used = f"lies on the host only, in {count(len(node.host), 'host page')}: its device pages were taken"
+    elif node.locks:
         used = f"is locked by {listed(request_name(state, u) for u in users)}" if users else f"holds {count(node.locks, 'lock')}"
     elif not state.reachable(node.id):
         used = f"is unreachable; it {_place(moment, node)}"
-    elif node.children and moment.config("cache") != "blocks":
-        used = f"is not locked, but {count(node.children, 'node')} below it {'goes' if node.children == 1 else 'go'} first"
+    elif node.resident and moment.config("cache") != "blocks":
+        used = f"is not locked, but {count(node.resident, 'node')} below it {'goes' if node.resident == 1 else 'go'} first"
     elif node.pins:
         used = f"is pinned until step {number(node.pins)}"
     else:
         used = _place(moment, node)
     idle = moment.index.tick(moment.seq) - node.last_used
     detail.append(f"{count(node.hits, 'hit')}; last used {count(idle, 'tick')} ago{_age(moment, node.id)}.")
+    if node.tier == "both":
+        detail.append(f"Copied to {count(len(node.host), 'host page')}: eviction will only take its device pages.")
     if len(users) > 3:
         detail.append(f"Locked by {', '.join(users)}.")
     return Answer(
@@ -67,9 +71,10 @@ def _contents(moment: Moment, node: NodeState) -> list[str]:
     ids = state.tokens(node)
     writers = list(dict.fromkeys(r for r, _, _ in node.pieces))
     space = f" in {namespace(node.namespace)}" if node.namespace else ""
+    pages = count(len(node.pages), "page") if node.pages else count(len(node.host), "host page")
     return [
         f"{capital(span(node.depth, node.depth + node.count))} of its path: {tokens(ids, moment.texts, 160)}",
-        f"Written by {listed(request_name(state, w) for w in writers)}{space}, in {count(len(node.pages), 'page')}"
+        f"Written by {listed(request_name(state, w) for w in writers)}{space}, in {pages}"
         f" below {_parent(state, node)}.",
     ]
 

@@ -19,7 +19,7 @@ def owner_after(event: ev.Event, page: int) -> ev.Owner:
             if at < count:
                 return owner
             at -= count
-    if isinstance(event, ev.NodeCreated | ev.NodeGrown):
+    if isinstance(event, ev.NodeCreated | ev.NodeGrown | ev.NodeRestored):
         return event.node
     if isinstance(event, ev.NodeSplit):
         return event.front

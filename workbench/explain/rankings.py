@@ -118,5 +118,5 @@ def place(state: State, node: NodeState, name: str) -> tuple[int, int] | None:
 
 
 def evictable(node: NodeState, name: str) -> bool:
-    """A leaf that nothing holds; of blocks any that nothing holds."""
-    return not (node.locks or node.pins or (node.children and name not in ("tail-first", "head-first")))
+    """A leaf of what lies on the device, that nothing holds; of blocks any that nothing holds."""
+    return not (node.locks or node.pins or not node.pages or (node.resident and name not in ("tail-first", "head-first")))

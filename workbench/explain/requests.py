@@ -6,9 +6,9 @@ from engine import events as ev
 from workbench.explain import misses
 from workbench.explain.answer import Answer, ExplainError, Link
 from workbench.explain.moment import Moment, to_event, to_node, to_request, unique
-from workbench.explain.sentences.requests import finish_reason, limit
+from workbench.explain.sentences.requests import decided, finish_reason, limit
 from workbench.explain.standing import in_order, promised, standing
-from workbench.explain.words import count, listed, node_name, number, request_name, seconds
+from workbench.explain.words import capital, count, listed, node_name, number, request_name, seconds
 from workbench.replay import RequestState
 
 
@@ -44,7 +44,13 @@ def reused(moment: Moment, m: ev.RequestMatched, answer: Answer) -> None:
     size = len(r.prompt) + len(r.output)
     reason = misses.why(moment, m)
     verb, what = ("found again", "tokens") if r.cached is not None else ("reused", "prompt tokens")
-    answer.headline = f"{request_name(state, r.id)} {verb} {number(m.length)} of its {number(size)} {what}: {reason.text}."
+    admitted = moment.last(r.id, ev.RequestAdmitted)
+    admitted = admitted if admitted is not None and admitted.seq > m.seq else None
+    loaded = 0 if admitted is None else admitted.loaded
+    answer.headline = f"{request_name(state, r.id)} {verb} {number(m.length + loaded)} of its {number(size)} {what}: {reason.text}."
+    if admitted is not None and admitted.host:
+        answer.detail.append(f"{capital(decided(admitted))}.")
+        answer.links.append(to_event(admitted.seq, "admitted"))
     answer.detail += reason.detail
     answer.rows = reason.rows
     answer.reason = reason.code

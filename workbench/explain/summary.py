@@ -25,6 +25,10 @@ def explain(moment: Moment, e: ev.RunEnded, answer: Answer) -> None:
     answer.headline = f"{ends}: {number(cached)} of {number(asked)} prompt tokens came from the cache ({100 * cached / asked:.0f} %)."
     if totals["evictions"]:
         answer.detail.append(_evictions(moment, totals["evictions"]))
+    if moment.config("host_pages") and moment.config("cache") == "radix":
+        answer.detail.append(
+            f"{count(totals['demoted_tokens'], 'token')} left the device for the host, {number(totals['loaded_tokens'])} were loaded back."
+        )
     requests = [r for r in moment.state.requests.values() if r.cached is not None]
     simulated = ", simulated" if moment.header.clock == "virtual" else ""
     answer.table = Table(

@@ -1,4 +1,5 @@
-"""Charts of an experiment, as plotly figures: hit rate against capacity, reuse against fairness, shares of the best possible.
+"""Charts of an experiment, as plotly figures: hit rate against capacity, reuse against fairness, shares of the best possible,
+times of two ways.
 
 Pure functions of a chart's data; `draw` picks the one that a chart's kind names.
 """
@@ -81,6 +82,20 @@ def shares(chart: Chart) -> go.Figure:
     return look(figure, 360, barmode="group", xaxis_title=chart.x, yaxis_title=chart.y, yaxis_range=[0, 105])
 
 
+def times(chart: Chart) -> go.Figure:
+    """What each way takes, a line a way; the last one, what was chosen, as marks alone."""
+    figure = go.Figure()
+    for i, curve in enumerate(chart.curves):
+        chosen = curve is chart.curves[-1]
+        figure.add_scatter(
+            x=[p.x for p in curve.points], y=[p.y for p in curve.points], name=curve.name, mode="markers" if chosen else "lines",
+            line={"color": COLOURS[i % 4], "width": 2, "dash": "dash" if i % 2 else "solid"},
+            marker={"color": COLOURS[i % 4], "symbol": SYMBOLS[i % 4], "size": 10},
+            text=[p.label or "" for p in curve.points], hovertemplate=f"{curve.name} (%{{text}}): %{{y:.2f}}<extra></extra>",
+        )  # fmt: skip
+    return look(figure, 360, xaxis_title=chart.x, yaxis_title=chart.y, yaxis_rangemode="tozero", xaxis_rangemode="tozero")
+
+
 def _ceiling(figure: go.Figure, chart: Chart) -> None:
     if chart.ceiling is None:
         return
@@ -90,4 +105,4 @@ def _ceiling(figure: go.Figure, chart: Chart) -> None:
     )  # fmt: skip
 
 
-_FIGURES: dict[str, Callable[[Chart], go.Figure]] = {"capacity": capacity, "fairness": fairness, "shares": shares}
+_FIGURES: dict[str, Callable[[Chart], go.Figure]] = {"capacity": capacity, "fairness": fairness, "shares": shares, "times": times}

@@ -77,17 +77,26 @@ def _trimmed(e: ev.NodeTrimmed, s: State, texts: Texts) -> str:
 
 
 def _evicted(e: ev.NodeEvicted, s: State, texts: Texts) -> str:
+    if not e.pages:
+        return f"{capital(node_name(s, e.node, texts))} leaves the host too: its {count(e.tokens, 'token')} are gone."
     said = f"{capital(node_name(s, e.node, texts))} is evicted: its {count(e.tokens, 'token')} are gone, {count(len(e.pages), 'page')} free"
     lost = len(s.below(e.node)) if e.node in s.gone and s.gone[e.node][1].children else 0
     return f"{said}; {count(lost, 'node')} below it can no longer be found." if lost else f"{said}."
 
 
 def _demoted(e: ev.NodeDemoted, s: State, texts: Texts) -> str:
-    kept = "its device pages stay" if e.kept else "its device pages are given back"
-    return f"{capital(node_name(s, e.node, texts))} is copied to the host: {count(len(e.host_pages), 'page')}; {kept}."
+    who, pages = capital(node_name(s, e.node, texts)), count(len(e.host_pages), "host page")
+    if e.kept:
+        return f"{who} is copied to {pages}; its device pages stay."
+    return f"{who} leaves the device and lies on the host only, in {pages}."
 
 
 def _restored(e: ev.NodeRestored, s: State, texts: Texts) -> str:
+    if e.request is not None:
+        return (
+            f"{request_name(s, e.request)} has computed {node_name(s, e.node, texts)} again, which lay on the host only: "
+            f"it takes over {count(len(e.pages), 'page')}."
+        )
     return (
         f"{capital(node_name(s, e.node, texts))} comes back from the host: {count(len(e.pages), 'page')} in {seconds(e.seconds)}, "
         f"where computing takes {seconds(e.recompute_seconds)}."

@@ -41,13 +41,13 @@ def stopped(e: ev.RequestMatched, page_size: int, texts: Texts) -> str:
     """Why a match ended where it did."""
     if e.stop == "off":
         return "the cache is off"
-    if e.stop == "last token" and e.raw_length > e.length:
+    if e.stop == "last token" and e.raw_length > e.length + e.host_length:
         return f"{rounded(e, page_size)} and the last token must run"
     if e.stop == "last token":
         return "the last token must run"
     if e.stop == "not written yet":
         return f"{e.writer or 'another request'} is computing the next tokens right now"
-    if e.raw_length > e.length:
+    if e.raw_length > e.length + e.host_length:
         return rounded(e, page_size)
     if e.raw_length == 0:
         return "nothing in the tree begins like it"
@@ -59,18 +59,32 @@ def stopped(e: ev.RequestMatched, page_size: int, texts: Texts) -> str:
 
 def rounded(e: ev.RequestMatched, page_size: int) -> str:
     """What a match lost because only whole pages are shared."""
-    return f"{number(e.raw_length)} matched, {number(e.length)} reusable because page = {page_size}"
+    return f"{number(e.raw_length)} matched, {number(e.length + e.host_length)} reusable because page = {page_size}"
 
 
 def _matched(e: ev.RequestMatched, s: State, texts: Texts) -> str:
     r = s.requests[e.request]
     size = f"{number(len(r.prompt) + len(r.output))} {'' if r.output else 'prompt '}tokens"
-    return f"{request_name(s, e.request)} finds {number(e.length)} of its {size} in the cache: {stopped(e, s.page_size, texts)}."
+    host = f", {number(e.host_length)} more on the host" if e.host_length else ""
+    return f"{request_name(s, e.request)} finds {number(e.length)} of its {size} in the cache{host}: {stopped(e, s.page_size, texts)}."
+
+
+def decided(e: ev.RequestAdmitted) -> str:
+    """Load or compute what the host holds, and by which two figures; empty where there was nothing to decide."""
+    if not e.host:
+        return ""
+    load = "an unknown time" if e.load_seconds is None else seconds(e.load_seconds)
+    compute = "an unknown time" if e.recompute_seconds is None else seconds(e.recompute_seconds)
+    if e.loaded:
+        return f"{count(e.loaded, 'token')} of it loaded from the host: {load}, where computing takes {compute}"
+    return f"the host's {count(e.host, 'token')} are computed again: {compute}, where loading takes {load}"
 
 
 def _admitted(e: ev.RequestAdmitted, s: State, texts: Texts) -> str:
     who = request_name(s, e.request)
     room = f"; it needs {count(e.needed, 'page')} and {number(e.available)} can be had" if e.needed else ""
+    host = decided(e)
+    room += f"; {host}" if host else ""
     if e.first:
         return f"{who} is admitted: {count(e.cached, 'token')} from the cache, {number(e.computed)} to compute{room}."
     return f"{who} is admitted again: {count(e.recovered, 'token')} recovered, {number(e.recomputed)} to recompute{room}."

@@ -38,11 +38,12 @@
       namespace: s.trace.namespaces[field(N.SPACE)],
       run: [field(N.DEPTH), field(N.COUNT), hash.hex()],
       pages: Array.from(s.nodePages.get(slot)),
+      host: Array.from(s.host(slot)),
       locks: field(N.LOCKS),
       hits: field(N.HITS),
       last_used: field(N.LAST),
       pins: field(N.PINS),
-      tier: "device",
+      tier: s.tier(slot),
     };
   };
 

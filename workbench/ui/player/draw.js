@@ -129,6 +129,14 @@
     ctx.stroke();
   };
 
+  /** An H, 9 x 10 pixels, its top left at (x, y): a copy lies on the host. */
+  RP.drawHost = (ctx, x, y, colour) => {
+    ctx.fillStyle = colour;
+    ctx.fillRect(x, y, 2, 10);
+    ctx.fillRect(x + 7, y, 2, 10);
+    ctx.fillRect(x + 2, y + 4, 5, 2);
+  };
+
   const patterns = new Map();
 
   /** A tile of one diagonal stroke, made once a colour. */

@@ -98,6 +98,7 @@
         facts: [
           ["keeps", RP.count(field(N.COUNT), "token")],
           ["in", RP.count(state.nodePages.get(slot).length, "page")],
+          ...(state.host(slot).length ? [["on the host", `${RP.count(state.host(slot).length, "page")}${state.tier(slot) === "host" ? ", and nowhere else" : ", a copy"}`]] : []),
           ["begins at", `token ${RP.number(field(N.DEPTH))}`],
           ["below", parent >= 0 ? `#${state.get(parent, N.ID)}` : parent < -1 ? `#${-1 - parent}, which is gone` : "the root"],
           ...(state.reachable(slot) ? [] : [["unreachable", "no look-up can find it"]]),

@@ -73,6 +73,12 @@
     for (let slot = 0; slot < s.slots; slot++) if (s.alive(slot) && s.get(slot, N.PARENT) === parent) s.set(slot, N.PARENT, -1 - id);
   };
 
+  /** A node got device pages, or lost them all: its parent has so many more children that have some. */
+  const resident = (s, slot, change) => {
+    const parent = s.get(slot, N.PARENT);
+    if (parent >= 0) s.node.add((parent << 4) | N.RESIDENT, change);
+  };
+
   const raise = (s, slot, priority) => {
     if (priority > s.get(slot, N.PRIORITY)) s.set(slot, N.PRIORITY, priority);
   };
@@ -119,6 +125,7 @@
       }
       s.addRequest(number, R.RECOVERED, e.recovered.a[row]);
       s.addRequest(number, R.RECOMPUTED, e.recomputed.a[row]);
+      s.count("loaded_tokens", e.loaded.a[row]);
       s.count("recovered_tokens", e.recovered.a[row]);
       s.count("recomputed_tokens", e.recomputed.a[row]);
     },
@@ -155,6 +162,7 @@
       if (parent >= 0) {
         s.set(slot, N.DEPTH, s.get(parent, N.DEPTH) + s.get(parent, N.COUNT));
         s.node.add((parent << 4) | N.CHILDREN, 1);
+        s.node.add((parent << 4) | N.RESIDENT, 1);
       }
       s.nodePieces.set(slot, [number, e.start.a[row], e.stop.a[row]]);
       s.nodePages.set(slot, pages.slice());
@@ -183,15 +191,19 @@
         s.set(above, field, s.get(slot, field));
       s.set(above, N.COUNT, at);
       s.set(above, N.CHILDREN, 1);
+      s.set(above, N.RESIDENT, pages.length ? 1 : 0);
       s.set(above, N.BORN, s.seq);
       s.nodePieces.set(above, front);
       s.nodePages.set(above, pages.slice(0, kept));
+      const host = s.host(slot);
+      s.setHost(above, host.slice(0, kept));
+      s.setHost(slot, host.slice(kept));
       s.set(slot, N.PARENT, above);
       s.node.add((slot << 4) | N.DEPTH, at);
       s.node.add((slot << 4) | N.COUNT, -at);
       s.nodePieces.set(slot, back);
       s.nodePages.set(slot, pages.slice(kept));
-      for (let i = 0; i < kept; i++) s.setOwner(pages[i], 2 * id);
+      for (let i = 0; i < Math.min(kept, pages.length); i++) s.setOwner(pages[i], 2 * id);
     },
 
     "node.touched"(s, e, row) {
@@ -232,9 +244,28 @@
       const slot = s.slot(e.node.a[row]);
       const parent = s.get(slot, N.PARENT);
       if (parent >= 0) s.node.add((parent << 4) | N.CHILDREN, -1);
+      if (s.nodePages.get(slot).length) resident(s, slot, -1);
       if (s.get(slot, N.CHILDREN)) orphan(s, slot);
       s.dropSlot(slot);
       s.count("evicted_tokens", e.tokens.a[row]);
+    },
+
+    "node.demoted"(s, e, row) {
+      const slot = s.slot(e.node.a[row]);
+      s.setHost(slot, e.host_pages.at(row).slice());
+      if (e.kept.a[row]) return;
+      resident(s, slot, -1);
+      s.nodePages.set(slot, new Int32Array(0));
+      s.count("demoted_tokens", s.get(slot, N.COUNT));
+    },
+
+    "node.restored"(s, e, row) {
+      const id = e.node.a[row];
+      const pages = e.pages.at(row);
+      const slot = s.slot(id);
+      s.nodePages.set(slot, pages.slice());
+      resident(s, slot, 1);
+      if (e.request.at(row) !== null) givePages(s, id, requestAt(s, e.request, row), pages);
     },
 
     "node.pinned"(s, e, row) {
@@ -249,6 +280,7 @@
     },
 
     "page.allocated"(s, e, row) {
+      if (e.tier.at(row) !== "device") return; // node.demoted says whose they are
       const pages = e.pages.at(row);
       const counts = e.counts.at(row);
       let at = 0;
@@ -262,6 +294,7 @@
     },
 
     "page.freed"(s, e, row) {
+      if (e.tier.at(row) !== "device") return;
       const pages = e.pages.at(row);
       const owner = e.owner.at(row);
       for (let i = 0; i < pages.length; i++) s.setOwner(pages[i], 0);

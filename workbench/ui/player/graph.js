@@ -146,17 +146,23 @@
       ctx.beginPath();
       ctx.roundRect(x, y - h / 2, Math.max(2, w), h, Math.min(5, h / 2));
       ctx.fill();
+      item.hollow = this.state.tier(slot) === "host";
+      item.ink = item.hollow ? theme.ink : theme.labels[item.level];
+      if (item.hollow) {
+        ctx.fillStyle = theme.panel;
+        ctx.fillRect(x + 3, y - h / 2 + 3, Math.max(0, w - 6), h - 6);
+      }
       const edge = w < ROOMY ? 5 : 8;
-      const room = w - 2 * edge - (this.badged(slot) ? 14 : 0);
+      const room = w - 2 * edge - (this.badged(slot) ? 14 : 0) - (this.state.host(slot).length ? 14 : 0);
       if (room < 18) return;
       if (w < ROOMY) {
-        ctx.fillStyle = theme.labels[item.level];
+        ctx.fillStyle = item.ink;
         ctx.fillText(RP.fitText(ctx, `${SMALL}px ${theme.font}`, `#${item.id}`, room), x + edge, y + 4);
         return;
       }
       const { words } = this.tree;
       const tall = h >= 34;
-      ctx.fillStyle = theme.labels[item.level];
+      ctx.fillStyle = item.ink;
       ctx.fillText(RP.fitText(ctx, `600 ${FONT}px ${theme.font}`, words.text(this.state, slot), room), x + edge, tall ? y - 3 : y + 4);
       if (tall) ctx.fillText(RP.fitParts(ctx, `${SMALL}px ${theme.font}`, words.facts(this.state, slot), room), x + edge, y + 13);
     }
@@ -169,11 +175,12 @@
       const { theme } = this.player;
       const { slot, id } = item;
       ctx.globalAlpha = item.a;
-      const colour = theme.labels[item.level];
+      const colour = item.ink;
       const right = item.x + item.w - (item.w < ROOMY ? 14 : 17);
       const [locks, pins] = [this.state.get(slot, N.LOCKS), this.state.get(slot, N.PINS)];
       if (locks && item.w > 40) RP.drawLock(ctx, right, item.y - 7, colour);
       if (pins && item.w > 40) RP.drawPin(ctx, right - (locks ? 16 : 0), item.y - 7, colour);
+      if (this.state.host(slot).length && item.w > 40) RP.drawHost(ctx, right + 1 - (locks || pins ? 16 : 0) - (locks && pins ? 16 : 0), item.y - 5, colour);
       if (slot === this.tree.next) this.outline(ctx, item, theme.evict, 2, [5, 4]);
       if (this.tree.marked.has(id)) this.outline(ctx, item, theme.computed, 2, []);
       if (this.player.lit.nodes.has(id)) this.outline(ctx, item, theme.ink, 2.5, []);

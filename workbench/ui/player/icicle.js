@@ -117,12 +117,27 @@
           } else ctx.fillRect(x + (w > 4 ? 0.5 : 0), y, Math.max(0.6, w > 4 ? w - 1 : w - 0.3), h - 4);
         }
       });
+      for (const cell of this.cells) this.paintHostOnly(ctx, cell);
       const lit = this.player.lit.nodes;
       for (const cell of this.cells) {
         if (cell.nodes === 1) continue;
         if (cell.w > 4) RP.hatch(ctx, cell.x, cell.y, cell.w, cell.h - 4, theme.panel, 4);
         if (lit.size) for (const s of cell.members) if (lit.has(this.state.get(s, N.ID))) this.stroke(ctx, cell, s);
       }
+    }
+
+    /** What has no page on the device is hollow: it takes none of the memory that widths stand for. */
+    paintHostOnly(ctx, cell) {
+      cell.hollow = cell.nodes === 1 && this.state.tier(cell.slot) === "host";
+      if (!cell.hollow) return;
+      ctx.fillStyle = this.player.theme.panel;
+      const edge = Math.min(3, cell.w / 4);
+      ctx.fillRect(cell.x + 1 + edge, cell.y + 3, Math.max(0, cell.w - GAP - 2 * edge), cell.h - 10);
+    }
+
+    /** The colour in which a cell is written on. */
+    inkOn(cell) {
+      return cell.hollow ? this.player.theme.ink : this.player.theme.labels[cell.level];
     }
 
     /** The heading over what no look-up can find. */
@@ -147,10 +162,11 @@
         }
         const left = Math.max(cell.x, 0) + 9;
         const badge = cell.w > 64 && (this.layout.locks[cell.slot] > 0 || this.state.get(cell.slot, N.PINS) > 0);
-        const room = Math.min(cell.x + cell.w, this.surface.width) - left - 7 - (badge ? 18 : 0);
+        const copied = cell.w > 64 && this.state.host(cell.slot).length > 0;
+        const room = Math.min(cell.x + cell.w, this.surface.width) - left - 7 - (badge ? 18 : 0) - (copied ? 16 : 0);
         if (room < TEXT_ROOM - 16) continue;
         const tall = cell.h >= 44;
-        ctx.fillStyle = theme.labels[cell.level];
+        ctx.fillStyle = this.inkOn(cell);
         const middle = cell.y + (cell.h - 4) / 2;
         const line = tall ? middle - 5 : middle + 4;
         ctx.fillText(RP.fitText(ctx, bold, this.tree.words.text(this.state, cell.slot), room), left, line);
@@ -180,6 +196,7 @@
         const { slot } = cell;
         const one = cell.nodes === 1;
         this.badges(ctx, cell, one ? this.layout.locks[slot] > 0 : cell.locked, one && this.state.get(slot, N.PINS) > 0);
+        if (one && this.state.host(slot).length) this.hostMark(ctx, cell);
         const has = (s) => s >= 0 && (one ? slot === s : cell.members.includes(s));
         if (has(next)) this.outline(ctx, cell, theme.evict, [5, 4]);
         if (one) {
@@ -190,6 +207,15 @@
       }
     }
 
+    /** An H, left of a padlock or a pin, where there is room. */
+    hostMark(ctx, cell) {
+      const { slot, x, y, w, h } = cell;
+      if (w < LOCKED_ROOM) return;
+      const badge = this.layout.locks[slot] > 0 || this.state.get(slot, N.PINS) > 0;
+      const right = w > 64 ? Math.min(x + w, this.surface.width) - 20 - (badge ? 16 : 0) : x + w / 2 - 4;
+      RP.drawHost(ctx, right, w > 64 ? y + (h - 4) / 2 - 5 : y + 5, this.inkOn(cell));
+    }
+
     /** A padlock and a pin where there is room for them, else a bar along the top and a dot. */
     badges(ctx, cell, locked, pinned) {
       if (!locked && !pinned) return;
@@ -197,7 +223,7 @@
       const middle = y + (h - 4) / 2;
       const right = Math.min(x + w, this.surface.width) - 22;
       const roomy = w > 64 && cell.nodes === 1;
-      const colour = this.player.theme.labels[cell.level];
+      const colour = this.inkOn(cell);
       if (locked && roomy) RP.drawLock(ctx, right, middle - (h >= 44 ? 17 : 7), colour);
       else if (locked && w >= LOCKED_ROOM && h >= 44) RP.drawLock(ctx, x + w / 2 - 5.5, y + h - 22, colour);
       else if (locked) {

@@ -37,7 +37,7 @@
   /** Whether the policy is one that can be marked. */
   RP.knowsEviction = (trace) => Boolean(keysOf(trace));
 
-  /** Slot of the node that goes next: unlocked, unpinned, in a tree childless; smallest key. -1: none, or not known. */
+  /** Slot of the node that goes next: unlocked, unpinned, in a tree a leaf of what lies on the device; smallest key. -1: none, or not known. */
   RP.nextToGo = (state) => {
     const policy = keysOf(state.trace);
     if (!policy) return -1;
@@ -47,7 +47,7 @@
     let [a, b, c] = [Infinity, Infinity, Infinity];
     for (let slot = 0; slot < state.slots; slot++) {
       if (!state.alive(slot) || state.get(slot, N.LOCKS) || state.get(slot, N.PINS)) continue;
-      if (!parents && state.get(slot, N.CHILDREN)) continue;
+      if (!parents && (state.get(slot, N.RESIDENT) || !state.nodePages.get(slot).length)) continue;
       const x = first(state, slot);
       if (x > a) continue;
       const y = second(state, slot);

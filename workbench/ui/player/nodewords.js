@@ -30,6 +30,8 @@
     facts(state, slot, below = 0) {
       const parts = [RP.count(state.get(slot, N.COUNT), "token")];
       if (!state.reachable(slot)) parts.push("unreachable");
+      const tier = state.tier(slot);
+      if (tier !== "device") parts.push(tier === "host" ? "on the host only" : "copied to the host");
       const hits = state.get(slot, N.HITS);
       const locks = state.get(slot, N.LOCKS);
       const pins = state.get(slot, N.PINS);

@@ -167,6 +167,8 @@
       this.panel.note.textContent =
         `one cell = ${per > 1 ? `${RP.count(per, "page")} = ` : state.pageSize > 1 ? "1 page = " : ""}${RP.count(tokens, "token")}` +
         ` · ${RP.number(this.count[FREE])} of ${RP.count(state.pages, "page")} free`;
+      const { host_pages: host, cache } = state.trace.header.config || {};
+      if (host && cache === "radix") this.panel.note.textContent += ` · on the host ${RP.number(state.hostPages)} of ${RP.count(host, "page")}`;
       const promised = this.promised(state);
       if (promised) this.panel.note.textContent += ` · ${RP.number(promised)} promised`;
       this.panel.note.title = promised ? "Promised: what admission holds back for the answers of those that run (reserve x tokens to come)." : "";

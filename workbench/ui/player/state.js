@@ -7,7 +7,7 @@
 
   const NODE_FIELDS = [
     "ID", "PARENT", "DEPTH", "COUNT", "LOCKS", "HITS", "LAST", "PINS", "CHILDREN", "SPACE", "ORDER", "BORN",
-    "PRIORITY", "JOINED",
+    "PRIORITY", "JOINED", "RESIDENT",
   ];
   const REQUEST_FIELDS = [
     "STATUS", "CACHED", "COMPUTED", "RECOVERED", "RECOMPUTED", "KV", "TARGET", "OUTPUT", "NODE", "RETRACTIONS",
@@ -17,7 +17,8 @@
 
   /**
    * Fields of a node. PARENT is a slot (-1: under the root; -1 - id: under node `id`, which is gone); ORDER keeps
-   * siblings in place over splits; JOINED is the event with which it last joined the free queue of blocks.
+   * siblings in place over splits; JOINED is the event with which it last joined the free queue of blocks; RESIDENT
+   * counts children with device pages.
    */
   RP.N = enumerate(NODE_FIELDS);
   /**
@@ -29,7 +30,7 @@
   RP.STATUS = ["waiting", "prefill", "decode", "finished", "refused", "aborted", "failed"];
   RP.TOTALS = [
     "arrived", "finished", "refused", "aborted", "failed",
-    "prompt_tokens", "cached_tokens", "computed_tokens", "recovered_tokens", "recomputed_tokens",
+    "prompt_tokens", "cached_tokens", "computed_tokens", "loaded_tokens", "recovered_tokens", "recomputed_tokens",
     "output_tokens", "forced_tokens", "jumped_tokens", "drafted_tokens", "forward_passes", "steps",
     "evictions", "evicted_tokens", "demoted_tokens", "retractions",
   ];
@@ -52,8 +53,11 @@
       this.tick = 0;
       this.cachedPages = 0;
       this.privatePages = 0;
+      this.hostPages = 0;
       this.node = RP.pagedInts(10);
       this.nodePages = RP.pagedRefs(6);
+      /** Host pages that hold a copy of a node; undefined or empty: none do. */
+      this.nodeHost = RP.pagedRefs(6);
       this.nodePieces = RP.pagedRefs(6);
       this.slotOfNode = RP.pagedInts(10);
       this.request = RP.pagedInts(9);
@@ -108,6 +112,22 @@
       return this.get(slot, N.ID) !== 0;
     }
 
+    /** Host pages that hold a copy of the node in `slot`. */
+    host(slot) {
+      return this.nodeHost.get(slot) || NO_PAGES;
+    }
+
+    setHost(slot, pages) {
+      this.hostPages += pages.length - this.host(slot).length;
+      this.nodeHost.set(slot, pages);
+    }
+
+    /** `device`, `host`, or `both`: copied, and still on the device. */
+    tier(slot) {
+      if (!this.host(slot).length) return "device";
+      return this.nodePages.get(slot).length ? "both" : "host";
+    }
+
     /** Whether a look-up can come to the node in `slot`: nothing above it has left. */
     reachable(slot) {
       let parent = this.get(slot, N.PARENT);
@@ -132,6 +152,7 @@
       this.set(slot, N.ID, 0);
       this.set(slot, N.PARENT, this.firstFree);
       this.nodePages.set(slot, null);
+      this.setHost(slot, NO_PAGES);
       this.nodePieces.set(slot, null);
       this.firstFree = slot;
       this.live--;
@@ -180,7 +201,8 @@
     }
   }
 
-  const PAGED = ["node", "nodePages", "nodePieces", "slotOfNode", "request", "requestPages", "owner"];
+  const NO_PAGES = new Int32Array(0);
+  const PAGED = ["node", "nodePages", "nodeHost", "nodePieces", "slotOfNode", "request", "requestPages", "owner"];
 
   RP.State = State;
 })(globalThis.RadixPlayer);

@@ -4,7 +4,8 @@
 
   const N = RP.N;
   const MOST = 400;
-  const HEADS = ["node", "tokens", "pages", "hits", "locks", "last used, tick"];
+  const HEADS = ["node", "tokens", "pages", "hits", "locks", "last used, tick", "lies on"];
+  const TIERS = { device: "device", host: "host", both: "device, copied to host" };
 
   class TreeGrid {
     constructor(player) {
@@ -13,7 +14,7 @@
       this.focused = null;
       this.body = RP.el("tbody");
       this.note = RP.el("caption");
-      const head = RP.el("tr", {}, ...HEADS.map((text, i) => RP.el("th", { scope: "col", class: i ? "rp-num" : null, text })));
+      const head = RP.el("tr", {}, ...HEADS.map((text, i) => RP.el("th", { scope: "col", class: i && i < HEADS.length - 1 ? "rp-num" : null, text })));
       const grid = RP.el("table", { class: "rp-table", role: "treegrid", "aria-label": "Radix tree" }, this.note, RP.el("thead", {}, head), this.body);
       this.root = RP.el("div", { class: "rp-scroll" }, grid);
       grid.addEventListener("keydown", (event) => this.key(event));
@@ -64,6 +65,7 @@
         number(state.get(slot, N.HITS)),
         number(state.get(slot, N.LOCKS)),
         number(state.get(slot, N.LAST)),
+        RP.el("td", { text: TIERS[state.tier(slot)] }),
       );
       tr.addEventListener("click", () => this.pick(id));
       tr.addEventListener("focus", () => (this.focused = id));

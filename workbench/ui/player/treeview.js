@@ -30,7 +30,7 @@
       this.table = RP.el("div", { hidden: "" }, this.grid.root);
       this.panel.body.append(this.icicle.frame, this.graph.frame, this.table);
       this.legend = RP.legend([
-        ["ramp", "used … idle"], ["lock", "locked: in use"], ["pin", "pinned"], ["next", "next to go"],
+        ["ramp", "used … idle"], ["lock", "locked: in use"], ["pin", "pinned"], ["host", "on the host only"], ["copy", "copied to the host"], ["next", "next to go"],
         ["event", "this event"], ["chosen", "selected"],
       ]);
       this.buttons = VIEWS.map((view) => {
@@ -66,6 +66,7 @@
       this.icicle.take(state, now);
       if (!this.large) this.graph.take(state, now);
       this.legend.marks.pin.hidden = !state.trace.has("node.pinned");
+      for (const mark of ["host", "copy"]) this.legend.marks[mark].hidden = !state.trace.has("node.demoted");
       this.legend.marks.next.hidden = !RP.knowsEviction(state.trace);
       this.legend.marks.next.lastChild.textContent = `next to go (${RP.evictionOf(state.trace)})`;
     }

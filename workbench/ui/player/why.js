@@ -45,13 +45,14 @@
     "request.routed": (e) => [e.request, ` goes to replica ${e.chosen}: ${e.reason}.`],
     "request.matched": (e, trace) => {
       const why = e.stop === "parted" ? parted(trace, e) : STOPS[e.stop] || e.stop;
-      return [e.request, ` finds ${count(e.length, "prompt token")} in the cache; ${why}.`];
+      const host = e.host_length ? `, ${RP.number(e.host_length)} more on the host` : "";
+      return [e.request, ` finds ${count(e.length, "prompt token")} in the cache${host}; ${why}.`];
     },
     "request.admitted": (e) => [
       e.request,
       e.first
-        ? ` is let in: ${count(e.cached, "token")} from the cache, ${RP.number(e.computed)} to compute.`
-        : ` is let in again: ${count(e.recovered, "token")} found again, ${RP.number(e.recomputed)} to compute again.`,
+        ? ` is let in: ${count(e.cached, "token")} from the cache, ${RP.number(e.computed)} to compute${decided(e)}.`
+        : ` is let in again: ${count(e.recovered, "token")} found again, ${RP.number(e.recomputed)} to compute again${decided(e)}.`,
     ],
     "request.first_token": (e) => [e.request, ` has its first token, ${RP.seconds(e.ttft)} after it arrived.`],
     "request.remapped": (e) => [
@@ -90,9 +91,22 @@
     "node.locked": (e) => [`The path to #${e.node}`, ` is locked${e.request ? ` for ${e.request}` : ""}: it cannot be evicted.`],
     "node.unlocked": (e) => [`The path to #${e.node}`, ` loses one lock${e.request ? `, that of ${e.request}` : ""}.`],
     "node.trimmed": (e) => [`Node #${e.node}`, ` loses its last ${count(e.tokens, "token")}: pages were needed.`],
-    "node.evicted": (e) => [`Node #${e.node}`, ` is evicted: its ${count(e.tokens, "token")} are gone from the cache.`],
-    "node.demoted": (e) => [`Node #${e.node}`, ` is copied to the host: ${count(e.host_pages.length, "page")}.`],
-    "node.restored": (e) => [`Node #${e.node}`, ` comes back from the host: ${count(e.pages.length, "page")}.`],
+    "node.evicted": (e) => [
+      `Node #${e.node}`,
+      e.pages.length ? ` is evicted: its ${count(e.tokens, "token")} are gone from the cache.` : ` leaves the host too: its ${count(e.tokens, "token")} are gone.`,
+    ],
+    "node.demoted": (e) => [
+      `Node #${e.node}`,
+      e.kept
+        ? ` is copied to ${count(e.host_pages.length, "host page")}; its device pages stay.`
+        : ` leaves the device and lies on the host only, in ${count(e.host_pages.length, "host page")}.`,
+    ],
+    "node.restored": (e) => [
+      `Node #${e.node}`,
+      e.request
+        ? `, which lay on the host only, has been computed again by ${e.request}: it takes over ${count(e.pages.length, "page")}.`
+        : ` comes back from the host: ${count(e.pages.length, "page")} in ${RP.seconds(e.seconds)}, where computing takes ${RP.seconds(e.recompute_seconds)}.`,
+    ],
     "node.pinned": (e) => {
       const over = e.refused ? `${count(e.refused, "page")} refused, the pin budget is used up` : "";
       if (!e.node) return [e.request || "A pin", `: nothing is pinned, ${over}.`];
@@ -104,8 +118,8 @@
       `: ${count(e.asked, "page")} asked, ${RP.number(e.freed)} freed by ${RP.evictionName(e.policy)}.` +
         (e.ranking.length ? ` #${e.ranking[0].node} goes first, idle for ${count(e.ranking[0].age, "tick")}.` : ""),
     ],
-    "page.allocated": (e) => [count(e.pages.length, "page"), ` taken from the free list for ${listed(e.owners)}.`],
-    "page.freed": (e) => [count(e.pages.length, "page"), ` of ${holder(e.owner)} back on the free list.`],
+    "page.allocated": (e) => [count(e.pages.length, pageOf(e)), ` taken from the free list for ${listed(e.owners)}.`],
+    "page.freed": (e) => [count(e.pages.length, pageOf(e)), ` of ${holder(e.owner)} back on the free list.`],
     "step.planned": (e) => [
       "The next step",
       ` runs ${count(e.members.length, "request")} in ${e.mode}: ${count(
@@ -131,6 +145,15 @@
     "invariant.broken": (e) => ["The pool is inconsistent", `: ${e.what}.`],
   };
 
+  /** Load or compute what the host holds, and by which two figures; "" where there was nothing to decide. */
+  const decided = (e) => {
+    if (!e.host) return "";
+    const time = (s) => (s === null ? "an unknown time" : RP.seconds(s));
+    return e.loaded
+      ? `; ${count(e.loaded, "token")} of it loaded from the host: ${time(e.load_seconds)}, where computing takes ${time(e.recompute_seconds)}`
+      : `; the host's ${count(e.host, "token")} are computed again: ${time(e.recompute_seconds)}, where loading takes ${time(e.load_seconds)}`;
+  };
+
   /** What came from the cache in the whole run, once something was admitted. */
   const reused = (trace) => {
     const table = trace.tables[trace.kindIndex.get("request.admitted")];
@@ -143,6 +166,7 @@
     return all ? `: ${RP.number(cached)} of ${count(all, "prompt token")} came from the cache (${RP.percent(cached, all)})` : "";
   };
 
+  const pageOf = (e) => (e.tier === "device" ? "page" : `${e.tier} page`);
   const holder = (owner) => (typeof owner === "number" ? `node #${owner}` : owner);
   const listed = (owners) => {
     const names = owners.slice(0, 3).map(holder).join(", ");
