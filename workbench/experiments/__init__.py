@@ -18,6 +18,8 @@ from workbench.experiments import (
     optimal,
     ordering,
     overhead,
+    overlap,
+    routing,
     schedule,
     speedup,
     walkthrough,
@@ -29,7 +31,7 @@ PLANS: dict[str, Plan] = {
     m.PLAN.name: m.PLAN
     for m in (
         walkthrough, attention, handbook, capacity, memory, hits, mooncake, schedule, aware, branch_lru, ordering, optimal, amdahl, speedup,
-        overhead, offload, jump, groups,
+        overhead, overlap, offload, jump, groups, routing,
     )
 }  # fmt: skip
 

@@ -96,6 +96,32 @@ def times(chart: Chart) -> go.Figure:
     return look(figure, 360, xaxis_title=chart.x, yaxis_title=chart.y, yaxis_rangemode="tozero", xaxis_rangemode="tozero")
 
 
+def spans(chart: Chart) -> go.Figure:
+    """What went on when: a lane a curve, a bar from each point's x, as long as its y says; its label inside."""
+    figure = go.Figure()
+    for i, curve in enumerate(chart.curves):
+        figure.add_bar(
+            base=[p.x for p in curve.points], x=[p.y for p in curve.points], y=[curve.name] * len(curve.points), orientation="h",
+            marker={"color": COLOURS[i % 2], "pattern": {"shape": PATTERNS[i % 2]}, "line": {"color": FADED, "width": 1}},
+            text=[(p.label or "").rsplit(" ", 1)[-1] for p in curve.points], textposition="inside", insidetextanchor="middle", textangle=0,
+            customdata=[p.label for p in curve.points], name=curve.name, showlegend=False,
+            hovertemplate="%{customdata}: from %{base} for %{x} ms<extra></extra>",
+        )  # fmt: skip
+    return look(figure, 300, barmode="overlay", xaxis_title=chart.x, yaxis_autorange="reversed", bargap=0.35)
+
+
+def tradeoff(chart: Chart) -> go.Figure:
+    """One figure against another, a named mark a case."""
+    figure = go.Figure()
+    for i, curve in enumerate(chart.curves):
+        figure.add_scatter(
+            x=[p.x for p in curve.points], y=[p.y for p in curve.points], name=curve.name, mode="markers",
+            marker={"color": COLOURS[i % 4], "symbol": SYMBOLS[i % 4], "size": 13},
+            hovertemplate=f"{curve.name}<br>{chart.x}: %{{x}}<br>{chart.y}: %{{y}}<extra></extra>",
+        )  # fmt: skip
+    return look(figure, 360, xaxis_title=chart.x, yaxis_title=chart.y, yaxis_range=[0, 100], xaxis_rangemode="tozero")
+
+
 def _ceiling(figure: go.Figure, chart: Chart) -> None:
     if chart.ceiling is None:
         return
@@ -105,4 +131,6 @@ def _ceiling(figure: go.Figure, chart: Chart) -> None:
     )  # fmt: skip
 
 
-_FIGURES: dict[str, Callable[[Chart], go.Figure]] = {"capacity": capacity, "fairness": fairness, "shares": shares, "times": times}
+_FIGURES: dict[str, Callable[[Chart], go.Figure]] = {
+    "capacity": capacity, "fairness": fairness, "shares": shares, "times": times, "spans": spans, "tradeoff": tradeoff,
+}  # fmt: skip
