@@ -105,8 +105,8 @@ class Outcomes:
             self._emit(ev.RequestFirstToken, request=request.id, ttft=round(trace.t - request.arrived, 9))
         if sampled is not None and request.walk is not None:
             self._constrained.tell(row, sampled, new)
-        elif row.drafted:
-            self._drafts.tell(row, new)
+        elif sampled is not None and row.drafted:
+            self._drafts.tell(row, sampled, new)
         elif new and sampled is not None and sampled.top is not None:
             self._emit(
                 ev.TokenEmitted, request=request.id, position=len(request.output) - 1, token=new[0],

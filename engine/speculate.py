@@ -11,7 +11,7 @@ from typing import Any
 
 from engine import events as ev
 from engine.config import EngineConfig
-from engine.executor.base import Executor, Row
+from engine.executor.base import Executor, Row, Sampled
 from engine.request import Request, Status
 from engine.scheduler.holdings import Holdings
 from engine.totals import Totals
@@ -47,12 +47,11 @@ class Drafts:
         self._since: dict[str, int] = {}
 
     def extend(self, rows: list[Row]) -> None:
-        """Draft for every row that decodes freely. One that asks for log-probabilities decodes plainly."""
+        """Draft for every row that decodes without a grammar."""
         if not self._most:
             return
         for row in rows:
-            request = row.request
-            if request.status is Status.DECODE and request.walk is None and request.params.logprobs is None:
+            if row.request.status is Status.DECODE and row.request.walk is None:
                 self._draft(row)
 
     def _draft(self, row: Row) -> None:
@@ -75,7 +74,7 @@ class Drafts:
         row.tokens, row.drafted = row.tokens + draft, len(draft)
         self._since[request.id] = since
 
-    def tell(self, row: Row, new: list[int]) -> None:
+    def tell(self, row: Row, sampled: Sampled, new: list[int]) -> None:
         """After the pass: what became of a draft; what was not taken goes back with its pages."""
         request = row.request
         accepted = agreed(row.draft, new)
@@ -85,9 +84,15 @@ class Drafts:
             since=self._since.pop(request.id), pages=pages,
         )  # fmt: skip
         first = len(request.output) - len(new)
-        for i, token in enumerate(new[: len(new) - 1]):
-            self._totals.drafted_tokens += 1
-            self._emit(ev.TokenEmitted, request=request.id, position=first + i, token=token, source="drafted")
+        likely = [*sampled.likely, (sampled.logprob, sampled.top)] if sampled.top is not None else []
+        for i, token in enumerate(new):
+            source = "drafted" if i < len(new) - 1 else "sampled"
+            self._totals.drafted_tokens += source == "drafted"
+            if source == "drafted" or likely:
+                logprob, top = likely[i] if likely else (None, [])
+                self._emit(
+                    ev.TokenEmitted, request=request.id, position=first + i, token=token, source=source, logprob=logprob, top=top
+                )
 
     def end(self, request: Request) -> None:
         """A request has ended."""

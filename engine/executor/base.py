@@ -67,6 +67,8 @@ class Sampled:
     error: str | None = None
     agreed: list[int] = field(default_factory=list)
     """Drafted tokens, without a grammar, that the row goes on with before `token`."""
+    likely: list[tuple[float, list[tuple[int, float]]]] = field(default_factory=list)
+    """Where asked for: log-probability and top few of each of `agreed`."""
 
     @property
     def tokens(self) -> list[int]:

@@ -160,6 +160,7 @@ class ModelExecutor:
         """Tokens for a row with a free draft, up to the first that differs: logits [drafted + 1, vocab_size]."""
         request, params = row.request, row.request.params
         agreed: list[int] = []
+        likely = []
         for i, best in enumerate(greedy):
             token = best
             if params.temperature > 0:
@@ -167,7 +168,11 @@ class ModelExecutor:
             if i == row.drafted or token != row.draft[i]:
                 break
             agreed.append(token)
-        return Sampled(token, agreed=agreed)
+            if params.logprobs is not None:
+                likely.append(logprobs(logits[i], token, params.logprobs))
+        if params.logprobs is None:
+            return Sampled(token, agreed=agreed)
+        return Sampled(token, *logprobs(logits[len(agreed)], token, params.logprobs), agreed=agreed, likely=likely)
 
     def _look(self, row: Row, logits: torch.Tensor) -> Sampled:
         """Tokens for a row under a grammar: logits [drafted + 1, vocab_size]."""

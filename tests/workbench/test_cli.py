@@ -36,7 +36,7 @@ def test_run_json_is_one_document_and_nothing_else(capsys: pytest.CaptureFixture
     code, out, _ = call(capsys, "run", "walkthrough", "--json", "--check")
     document = json.loads(out)
     assert code == 0 and out.endswith("}\n")
-    assert set(document) == {"scenario", "header", "invariants", "requests", "order", "totals", "pool", "tree"}
+    assert set(document) == {"scenario", "header", "invariants", "requests", "order", "totals", "pool", "tree", "replicas"}
     assert document["invariants"] == "ok" and [r["cached_tokens"] for r in document["requests"]] == [0, 6, 7]
 
 

@@ -93,7 +93,7 @@ def test_a_request_that_an_arm_refused_has_no_time_there() -> None:
     ([("on", {})], "at least two arms are needed to compare; got 1"),
     ([("on", {}), ("on", {})], "every arm needs a name of its own; got on, on"),
     ([("on", {}), ("other", {"seed": 1})], "seed: an arm changes engine.* only"),
-    ([("on", {}), ("other", {"engine.host_pages": 8})], "engine.host_pages: 8 comes with a later release"),
+    ([("on", {}), ("other", {"engine.overlap": True, "engine.host_pages": 8})], "engine.host_pages: pages are copied while a step is planned"),
     ([("on", {}), ("other", {"engine.speed": 1})], "engine.speed: unknown key"),
 ])  # fmt: skip
 def test_arms_that_compare_nothing_are_refused(arms: Any, says: str) -> None:

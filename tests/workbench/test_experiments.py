@@ -75,7 +75,7 @@ def test_every_chart_can_be_drawn(quick: Any, name: str) -> None:
     for chart in quick(name).charts:
         figure = draw(chart)
         assert len(figure.data) == len(chart.curves)
-        assert [list(trace.y) for trace in figure.data] == [[p.y for p in curve.points] for curve in chart.curves]
+        assert [list(trace.x if chart.kind == "spans" else trace.y) for trace in figure.data] == [[p.y for p in curve.points] for curve in chart.curves]
 
 
 def test_an_experiment_without_a_run_holds_what_it_states_too(quick: Any) -> None:

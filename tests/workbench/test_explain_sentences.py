@@ -263,7 +263,7 @@ def test_sentences_of_what_small_runs_do_not_show(kind: type[ev.Event], fields: 
 def test_every_kind_of_the_contract_has_its_sentence() -> None:
     from workbench.explain.sentences import SAY
 
-    assert set(SAY) == set(ev.KINDS.values()) and len(SAY) == 41
+    assert set(SAY) == set(ev.KINDS.values()) and len(SAY) == 42
 
 
 @pytest.mark.parametrize("more", [{}, TIERS], ids=["one tier", "two tiers"])

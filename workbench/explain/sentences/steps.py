@@ -9,7 +9,8 @@ from engine import events as ev
 from workbench.explain.words import Texts, count, listed, number, owner_name, request_name, seconds, token
 from workbench.replay import State
 
-SOURCES = {"sampled": "sampled", "forced": "forced: the mask left only this one", "jumped": "jumped: it took no pass of its own"}
+SOURCES = {"sampled": "sampled", "forced": "forced: the mask left only this one", "jumped": "jumped: it took no pass of its own",
+           "drafted": "drafted from what was said before: it took no pass of its own"}  # fmt: skip
 
 
 def _run_started(e: ev.RunStarted, s: State, texts: Texts) -> str:
@@ -74,6 +75,14 @@ def _emitted(e: ev.TokenEmitted, s: State, texts: Texts) -> str:
     )
 
 
+def _draft(e: ev.DraftVerified, s: State, texts: Texts) -> str:
+    pages = f", {count(len(e.pages), 'page')} given back" if e.pages else ""
+    return (
+        f"{request_name(s, e.request)} drafted {count(e.drafted, 'token')} ({listed(token(i, texts) for i in e.draft)}), as they followed the same words "
+        f"at token {number(e.since + 1)}; the model says {number(e.accepted)} of them itself{pages}."
+    )
+
+
 def _failed(e: ev.ExecutorFailed, s: State, texts: Texts) -> str:
     return f"The forward pass fails ({e.error}): {listed(e.members)} {'ends' if len(e.members) == 1 else 'end'} with an error, the engine goes on."
 
@@ -94,6 +103,7 @@ STEPS: dict[type[ev.Event], Callable[[Any, State, Texts], str]] = {
     ev.StepStarted: _started,
     ev.StepFinished: _finished,
     ev.TokenEmitted: _emitted,
+    ev.DraftVerified: _draft,
     ev.ExecutorFailed: _failed,
     ev.InvariantBroken: _broken,
 }

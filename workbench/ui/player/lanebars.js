@@ -120,14 +120,15 @@
       this.gaps.push({ x, w, top, stall, number });
     }
 
-    /** A token that was not simply sampled: forced is a notch, jumped a bar of its own colour. */
+    /** A token that was not simply sampled: forced is a notch, jumped or drafted a bar of its own colour. */
     token({ seq, source }, top) {
       const { ctx, theme } = this;
       const { left, right } = this.axis;
       const x = this.axis.at(seq);
       if (x < left || x > right) return;
-      ctx.fillStyle = source === "jumped" ? theme.jump : theme.panel;
-      if (source === "jumped") ctx.fillRect(x - 2, top, 3, BAR);
+      const passless = source !== "forced";
+      ctx.fillStyle = passless ? theme.jump : theme.panel;
+      if (passless) ctx.fillRect(x - 2, top, 3, BAR);
       else ctx.fillRect(x - 1.5, top + BAR / 2, 2, BAR / 2);
     }
 

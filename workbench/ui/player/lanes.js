@@ -48,7 +48,7 @@
       for (const b of [this.allButton, this.axisButton]) b.setAttribute("aria-pressed", "false");
       this.legend = RP.legend([
         ["wait", "waiting"], ["hit", "tokens found in the cache: took no time"], ["computed", "prefill"], ["recomputed", "prefill again"],
-        ["decode", "answering"], ["forced", "forced"], ["jumped", "jumped"], ["stall", "stalled"], ["retract", "◆ sent back"],
+        ["decode", "answering"], ["forced", "forced"], ["jumped", "jumped"], ["drafted", "drafted"], ["stall", "stalled"], ["retract", "◆ sent back"],
       ]);
       this.empty = RP.el("p", { class: "rp-hint", text: "No request has arrived yet." });
       this.hint = RP.el("button", { type: "button", class: "rp-link", hidden: "", on: { click: () => this.showAll(true) } });
@@ -259,7 +259,7 @@
       this.wider.disabled = this.zoom === 1;
       this.closer.disabled = this.zoom === CLOSEST;
       const { sources } = this.player.replay.segments;
-      for (const source of ["forced", "jumped"]) this.legend.marks[source].hidden = !sources.has(source);
+      for (const source of ["forced", "jumped", "drafted"]) this.legend.marks[source].hidden = !sources.has(source);
       for (const mark of ["recomputed", "retract"]) this.legend.marks[mark].hidden = !this.player.trace.has("request.retracted");
       this.legend.marks.hit.hidden = !this.player.replay.segments.founds;
       this.legend.marks.stall.hidden = !this.player.replay.segments.stalls;

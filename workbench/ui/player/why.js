@@ -141,6 +141,7 @@
     "grammar.jumped": (e) => [e.request, ` jumps ${count(e.after.length, "forced token")} ahead without a pass.`],
     "grammar.verified": (e) => [e.request, `: the model agreed with ${e.accepted} of ${count(e.drafted, "forced token")}.`],
     "grammar.rolled_back": (e) => [e.request, ` takes back ${count(e.tokens.length, "token")}.`],
+    "draft.verified": (e) => [e.request, `: what followed the same words before is drafted, the model says ${e.accepted} of ${count(e.drafted, "token")} itself.`],
     "executor.failed": (e) => ["The forward pass failed", `: ${e.error}. ${listed(e.members)} end with an error.`],
     "invariant.broken": (e) => ["The pool is inconsistent", `: ${e.what}.`],
   };
