@@ -101,6 +101,7 @@ class EngineConfig(Asked):
     host_threshold: int = Field(1, ge=1, description="uses from which write-through copies: 1 for being stored, and its hits")
     host_bandwidth: float | None = Field(None, gt=0, description="bytes a second; null: measured at start")
     replicas: int = Field(1, ge=1, le=64)
+    prefill_replicas: int = Field(0, ge=0, le=63, description="of the replicas, those that only prefill and send their KV on (executor: cost); 0: none")
     router: Literal["cache-aware", "round-robin", "least-loaded", "power-of-two"] = "cache-aware"
     router_threshold: float = Field(0.3, ge=0, le=1)
     router_balance: tuple[int, float] = (64, 1.5)
@@ -136,6 +137,11 @@ class EngineConfig(Asked):
             raise ValueError("host_pages: pages are copied while a step is planned, and overlap plans beside a step that still writes; set overlap: false")
         if self.speculate and self.overlap:
             raise ValueError("speculate: a draft follows the tokens of the step before, which overlap does not wait for; set overlap: false")
+        if self.prefill_replicas:
+            if self.prefill_replicas >= self.replicas:
+                raise ValueError(f"prefill_replicas: at least one of the replicas has to decode; got {self.prefill_replicas} of {self.replicas}")
+            if self.executor != "cost":
+                raise ValueError(f"prefill_replicas: KV travels between engines on the cost executor alone; executor is {self.executor}")
         if self.replicas > 1:
             for field, allowed, why in (
                 ("executor", ("cost", "puppet"), "replicas share a virtual clock"),

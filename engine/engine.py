@@ -285,6 +285,8 @@ class Engine:
         else:
             self._live[request.id] = request
             self._answers.begin(request)
+            if request.received:
+                self.scheduler.holdings.receive(request)
             if not request.params.constrained:
                 self.scheduler.add(request)
             else:

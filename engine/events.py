@@ -143,6 +143,10 @@ class RequestRouted(Event, tag="request.routed"):
     reason: str
     loads: list[int] = []
     matches: list[int] = []
+    transferred: int = 0
+    """Tokens whose KV came with it from replica `source` (separate prefill and decode engines), in so many `seconds`."""
+    source: int | None = None
+    seconds: float = 0.0
 
 
 class RequestMatched(Event, tag="request.matched"):

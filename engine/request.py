@@ -83,6 +83,8 @@ class Request:
     content_at: int = 0
     content_number: int = 0
     label: str | None = None
+    received: int = 0
+    """Tokens whose KV comes with it from another engine."""
     says: list[Any] | None = None
     fail_at_step: int | None = None
     walk: Walk | None = None

@@ -15,7 +15,8 @@ from engine.asking import SubmitError
 from engine.config import EngineConfig
 from engine.engine import Engine
 from engine.executor import make_executor
-from engine.fleet.router import Router
+from engine.fleet.handover import GOES_ON, Handover
+from engine.fleet.router import Choice, Router
 from engine.fleet.voice import Voice
 from engine.outcomes import Progress
 from engine.request import Request
@@ -49,6 +50,10 @@ class Fleet:
         self._aborts: dict[str, int] = {}
         self._home: dict[str, int] = {}
         """Replica by request, for those that were routed and have not ended."""
+        self._handover: Handover | None = None
+        if config.prefill_replicas:
+            rates = self.executor.rates
+            self._handover = Handover(rates["kv_bytes"] / rates["host_bandwidth"])
         for engine in self.engines:
             engine.on_end = self._ended
 
@@ -123,13 +128,21 @@ class Fleet:
     # --- inside --------------------------------------------------------------------------------
 
     def _route(self, request: Request, due: float) -> int:
-        choice = self.router.choose(request, [engine.outstanding for engine in self.engines])
+        loads = [engine.outstanding for engine in self.engines]
+        transfer = self._handover.coming(request) if self._handover is not None else None
+        if transfer is None:
+            choice = self.router.choose(request, loads[: self.router.replicas])
+        else:
+            behind = loads[self.router.replicas :]
+            choice = Choice(self.router.replicas + behind.index(min(behind)), "least loaded of those that decode", loads)
+        if self._handover is not None and transfer is None:
+            self._handover.first_half(request)
         self._home[request.id] = choice.chosen
         voice = self._voices[choice.chosen]
         voice.t, voice.step = self.t, self.engines[choice.chosen].step_number
         voice.emit(
             ev.RequestRouted, request=request.id, chosen=choice.chosen, reason=choice.reason, loads=choice.loads,
-            matches=choice.matches,
+            matches=choice.matches, **(transfer.told if transfer is not None else {}),
         )  # fmt: skip
         # Not committed: a step may be in flight there, whose grammars are ahead of what was told of them.
         self.engines[choice.chosen].expect(request, due, self._aborts.pop(request.id, None))
@@ -145,5 +158,12 @@ class Fleet:
         return out
 
     def _ended(self, request: Request) -> None:
-        self._home.pop(request.id, None)
-        self._arrivals.ended(request.id, self.t)
+        home = self._home.pop(request.id, None)
+        rest = self._handover.second_half(request, home) if self._handover is not None and home is not None else None
+        if rest is None:
+            self._arrivals.ended(request.id.removesuffix(GOES_ON) if request.received else request.id, self.t)
+            return
+        transfer = self._handover.coming(rest)  # type: ignore[union-attr]
+        assert transfer is not None
+        self.engines[0].desk.ids.add(rest.id)
+        self._arrivals.add(rest, self.t + transfer.seconds, None, None, 0.0)

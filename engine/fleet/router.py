@@ -29,13 +29,15 @@ class Router:
     """Chooses a replica for each request in the order of their arrival."""
 
     def __init__(self, config: EngineConfig, seed: int) -> None:
+        self.replicas = config.prefill_replicas or config.replicas
+        """Those that a request may go to when it arrives, the first ones."""
         self._config = config
         self._policy = POLICIES[config.router]
         self._random = random.Random(seed)
         self._turn = -1
         self._guesses: list[Guess] = []
         if config.router == "cache-aware":
-            self._guesses = [Guess(config.pages * config.page_size) for _ in range(config.replicas)]
+            self._guesses = [Guess(config.pages * config.page_size) for _ in range(self.replicas)]
 
     def choose(self, request: Request, loads: Sequence[int]) -> Choice:
         """Where `request` goes, with `loads` requests outstanding at each replica."""

@@ -71,6 +71,17 @@ class Holdings:
         self._totals.loaded_tokens += match.host_length
         return self.cache.restore(match, take, seconds, request)
 
+    def receive(self, request: Request) -> None:
+        """Store the KV that has come with a request, in whole pages; where there is no room for it, it is computed again."""
+        size = self.pool.page_size
+        whole = request.received // size
+        if not request.store or not 0 < whole <= self.obtainable:
+            return
+        self.take([(request, whole)])
+        stored = self.cache.insert(request.packed(whole * size), request.pages, request.namespace, request)
+        self._free_duplicates(request, stored.duplicates)
+        request.pages = []
+
     def adopt(self, request: Request, match: Match) -> None:
         """Hold a match for a request that is being admitted: its sequence begins with the tree's pages."""
         held = self.cache.acquire(match, request)

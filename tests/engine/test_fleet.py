@@ -157,7 +157,41 @@ def test_a_request_is_taken_back_wherever_it_is() -> None:
     assert bus.reasons == {"R1": "length"} and not bus.fleet.busy
 
 
+SEPARATE = {"executor": "cost", "hardware": "l4-llama-3.1-8b", "replicas": 3, "prefill_replicas": 1, "page_size": 4, "pages": 256}
+
+
+def test_a_prompt_is_computed_where_it_is_prefilled_and_its_kv_lies_in_the_cache_where_it_decodes() -> None:
+    bus = Bus(**SEPARATE)
+    bus.ask("R1", "A16+B4", 5, at=0.0)
+    bus.ask("R2", "A16+C4", 1, at=1.0)
+    bus.run()
+    first, second, other = bus.events(ev.RequestRouted)
+    assert (first.request, first.chosen, second.request, second.chosen, other.chosen) == ("R1", 0, "R1+", 1, 0)
+    rates = bus.fleet.executor.rates
+    assert (second.transferred, second.source) == (20, 0)
+    assert second.seconds == pytest.approx(20 * rates["kv_bytes"] / rates["host_bandwidth"])
+    arrived = {e.request: e for e in bus.events(ev.RequestArrived)}
+    assert arrived["R1+"].prompt == [*arrived["R1"].prompt, *bus.outputs["R1"]] and arrived["R1+"].max_new_tokens == 4
+    admitted = {e.request: (e.cached, e.computed) for e in bus.events(ev.RequestAdmitted)}
+    assert admitted == {"R1": (0, 20), "R1+": (20, 1), "R2": (16, 4)}  # R2 says one token: there is no second half
+
+
+def test_separate_engines_say_what_one_engine_says_and_one_that_waits_waits_for_the_second_half() -> None:
+    whole = Bus(**SEPARATE | {"prefill_replicas": 0, "replicas": 2})
+    apart = Bus(**SEPARATE)
+    for bus in (whole, apart):
+        for i in range(8):
+            bus.ask(f"R{i}", f"A16+B{i + 1}", 1 + 3 * i, at=0.01 * i)
+        bus.ask("last", "C4", 2, after="R7", think=1.0)
+        bus.run()
+    assert {name: apart.outputs[name] + apart.outputs.get(f"{name}+", []) for name in whole.outputs} == whole.outputs
+    ends = {e.request: e.t for e in apart.events(ev.RequestFinished)}
+    assert next(e.arrived for e in apart.events(ev.RequestArrived) if e.request == "last") == pytest.approx(ends["R7+"] + 1.0)
+
+
 @pytest.mark.parametrize(("config", "says"), [
+    ({"prefill_replicas": 2}, "prefill_replicas: at least one of the replicas has to decode; got 2 of 2"),
+    ({"prefill_replicas": 1}, "prefill_replicas: KV travels between engines on the cost executor alone; executor is puppet"),
     ({"executor": "model"}, "executor: replicas share a virtual clock, so with replicas above 1 it must be one of cost, puppet; got model"),
     ({"overlap": True}, "overlap: replicas plan serially, so with replicas above 1 it must be one of False; got True"),
 ])  # fmt: skip

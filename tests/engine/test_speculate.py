@@ -61,7 +61,7 @@ def test_a_stop_inside_a_draft_ends_the_answer_there() -> None:
 
 
 def test_speculation_and_overlap_exclude_each_other() -> None:
-    with pytest.raises(ConfigError, match="^speculate: a draft follows the tokens of the step before"):
+    with pytest.raises(ConfigError, match=r"^speculate: a draft follows the tokens of the step before"):
         config_from({"speculate": 4, "overlap": True})
 
 

@@ -21,6 +21,7 @@ from workbench.experiments import (
     overlap,
     routing,
     schedule,
+    separate,
     speedup,
     walkthrough,
 )
@@ -31,7 +32,7 @@ PLANS: dict[str, Plan] = {
     m.PLAN.name: m.PLAN
     for m in (
         walkthrough, attention, handbook, capacity, memory, hits, mooncake, schedule, aware, branch_lru, ordering, optimal, amdahl, speedup,
-        overhead, overlap, offload, jump, groups, routing,
+        overhead, overlap, offload, jump, groups, routing, separate,
     )
 }  # fmt: skip
 
