@@ -31,7 +31,7 @@ const RP = globalThis.RadixPlayer;
 (async () => {
   const out = {};
   for (const [form, trace] of Object.entries({
-    jsonl: RP.parseJsonl(job.jsonl), packed: await RP.unpack(job.packed),
+    jsonl: RP.parseJsonl(job.jsonl), packed: (await RP.Fleet.unpack(job.packed)).replicas[0].trace,
   })) {
     const replay = new RP.Replay(trace);
     out[form] = job.positions.map((seq) => RP.digest(replay.at(seq)));

@@ -28,6 +28,7 @@
     const parts = {
       head: RP.el("header", { class: "rp-title", hidden: "" }),
       slots: { top: RP.el("div", { class: "rp-slot" }), side: RP.el("div", { class: "rp-slot" }) },
+      cards: new RP.ReplicaCards(player),
       tree: new RP.TreeView(player, size),
       pool: new RP.Pool(player, size),
       lanes: new RP.Lanes(player, size),
@@ -40,13 +41,14 @@
       find: new RP.Find(player),
       help: new RP.Help(player),
     };
-    const { tree, pool, lanes, timeline, scrubber, why, queue, eviction, selected } = parts;
+    const { cards, tree, pool, lanes, timeline, scrubber, why, queue, eviction, selected } = parts;
     const twins = [
+      twin(player, cards, "replicas", () => RP.replicaTable(player)),
       twin(player, pool, "pages", () => RP.poolTable(player)),
       twin(player, lanes, "requests", () => RP.requestTable(player)),
       twin(player, timeline, "events", () => RP.eventTable(player)),
     ];
-    const column = RP.el("div", { class: "rp-col" }, ...[tree, pool, lanes].map((p) => p.panel.root));
+    const column = RP.el("div", { class: "rp-col" }, ...[cards, tree, pool, lanes].map((p) => p.panel.root));
     const side = RP.el("div", { class: "rp-col rp-side" }, why.panel.root, parts.slots.side, queue.panel.root, selected.panel.root, eviction.panel.root);
     const dock = RP.el("div", { class: "rp-dock" }, timeline.panel.root, scrubber.root);
     const main = RP.el("div", { class: "rp-main" }, column, side, dock);
@@ -54,7 +56,17 @@
       if ([main, column, side].includes(event.target)) player.select(null);
     });
     player.root.append(parts.head, parts.slots.top, main, parts.find.root, parts.help.root);
-    return { ...parts, twins, views: [pool, lanes, timeline, scrubber, why, queue, eviction, selected] };
+    return { ...parts, twins, views: [cards, pool, lanes, timeline, scrubber, why, queue, eviction, selected] };
+  };
+
+  /** Say over each panel which replica it is of, where there are several. */
+  RP.tellReplica = (player) => {
+    const { several } = player.fleet;
+    for (const { panel } of [player.tree, ...player.views]) {
+      if (!panel || panel === player.cards.panel) continue;
+      panel.whose.hidden = !several;
+      panel.whose.textContent = `replica ${player.replica}`;
+    }
   };
 
   /** Title, where the run was made, and that it is a recording. */
