@@ -102,7 +102,6 @@
     constructor(player) {
       this.player = player;
       this.panel = RP.panel("replicas", "Replicas");
-      this.panel.root.hidden = true;
       this.frame = RP.el("div", { class: "rp-cards", role: "group", "aria-label": "replica to show", on: { keydown: (event) => this.key(event) } });
       this.panel.body.append(this.frame);
       this.cards = [];
@@ -124,10 +123,8 @@
     /** While the run moves by itself, no more often than one can follow. */
     draw() {
       const { player } = this;
-      const { several } = player.fleet;
-      this.panel.root.hidden = !several;
       clearTimeout(this.timer);
-      if (!several || this.frame.hidden) return;
+      if (!player.fleet.several || this.frame.hidden) return;
       const left = player.following || player.scrubber.playing ? this.drawn + READABLE - performance.now() : 0;
       if (left > 0 && this.cards.length) this.timer = setTimeout(() => this.show(), left);
       else this.show();
@@ -139,9 +136,20 @@
       this.drawn = performance.now();
       if (this.cards.length !== replicas.length) this.make(replicas.length);
       this.cards.forEach((card, i) => card.draw(replicas[i], RP.stateThen(player, i), i === player.replica));
+      this.bring(this.cards[player.replica].root);
       const { router } = header.config || {};
       const at = player.moment < 0 ? "before the first event" : `at event ${RP.number(player.moment)} of all ${RP.number(length - 1)}`;
       this.panel.note.textContent = `${RP.number(replicas.length)}${router ? `, ${router} router` : ""} · ${at}`;
+    }
+
+    /** Where the cards do not all fit, the shown one is brought into their window, once. */
+    bring(card) {
+      if (card === this.brought) return;
+      this.brought = card;
+      const { frame } = this;
+      const [inner, outer] = [card.getBoundingClientRect(), frame.getBoundingClientRect()];
+      frame.scrollLeft += inner.left < outer.left ? inner.left - outer.left - 3 : Math.max(0, inner.right - outer.right + 3);
+      frame.scrollTop += inner.top < outer.top ? inner.top - outer.top - 3 : Math.max(0, inner.bottom - outer.bottom + 3);
     }
 
     make(count) {

@@ -48,7 +48,7 @@
       twin(player, lanes, "requests", () => RP.requestTable(player)),
       twin(player, timeline, "events", () => RP.eventTable(player)),
     ];
-    const column = RP.el("div", { class: "rp-col" }, ...[cards, tree, pool, lanes].map((p) => p.panel.root));
+    const column = RP.el("div", { class: "rp-col" }, ...[tree, pool, lanes].map((p) => p.panel.root));
     const side = RP.el("div", { class: "rp-col rp-side" }, why.panel.root, parts.slots.side, queue.panel.root, selected.panel.root, eviction.panel.root);
     const dock = RP.el("div", { class: "rp-dock" }, timeline.panel.root, scrubber.root);
     const main = RP.el("div", { class: "rp-main" }, column, side, dock);
@@ -59,9 +59,11 @@
     return { ...parts, twins, views: [cards, pool, lanes, timeline, scrubber, why, queue, eviction, selected] };
   };
 
-  /** Say over each panel which replica it is of, where there are several. */
+  /** Where there are several replicas: their panel above the tree, and over each other panel which replica it is of. */
   RP.tellReplica = (player) => {
     const { several } = player.fleet;
+    if (several) player.tree.panel.root.before(player.cards.panel.root);
+    else player.cards.panel.root.remove();
     for (const { panel } of [player.tree, ...player.views]) {
       if (!panel || panel === player.cards.panel) continue;
       panel.whose.hidden = !several;
