@@ -65,7 +65,7 @@
       if (nodes > 1 && w > 4) RP.hatch(ctx, x, y, wide, h - 2, theme.panel, 4);
       if (nodes > 1 ? !cell.locked : !this.layout.locks[slot]) return;
       ctx.fillStyle = theme.ink;
-      ctx.fillRect(x, y, wide, 2);
+      ctx.fillRect(x, y, wide, h < 12 ? 1 : 2);
     }
   }
 
