@@ -20,7 +20,7 @@ from workbench import compare as comparing
 from workbench import experiments
 from workbench import scenario as scenarios
 from workbench.experiments.words import table as rows_of
-from workbench.explain import Explainer, plain
+from workbench.explain import RunExplainer, plain
 from workbench.presets import preset_names
 from workbench.printed import calibration_table, comparison_table, simulated_at, table, table_again
 from workbench.recording import as_scenario, run_again
@@ -86,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     why = commands.add_parser("why", help="explain one moment of a recorded trace")
     why.add_argument("trace", type=Path, metavar="TRACE.jsonl")
     why.add_argument("--seq", type=int, default=None, metavar="N", help="the event to stand at; default: the last")
+    why.add_argument("--replica", type=int, default=None, metavar="N", help="of several replicas this one, whose own events --seq then counts; default: --seq counts the run's")
     about = why.add_mutually_exclusive_group()
     about.add_argument("--request", metavar="ID", help="about this request instead of the event")
     about.add_argument("--node", type=int, metavar="ID", help="about this tree node")
@@ -254,16 +255,14 @@ def _export(args: argparse.Namespace) -> int:
 
 
 def _why(args: argparse.Namespace) -> int:
-    explainer = Explainer(ev.Trace.read(args.trace))
-    seq = len(explainer) - 1 if args.seq is None else args.seq
-    if args.request is not None:
-        answer = explainer.request(seq, args.request)
-    elif args.node is not None:
-        answer = explainer.node(seq, args.node)
-    elif args.page is not None:
-        answer = explainer.page(seq, args.page)
-    else:
-        answer = explainer.event(seq)
+    trace = ev.Trace.read(args.trace)
+    explainer = RunExplainer(trace.header, trace)
+    seq = args.seq if args.seq is not None else explainer.last(args.replica)
+    asked = {name: value for name in ("request", "node", "page") if (value := getattr(args, name)) is not None}
+    if len(explainer.replicas) > 1:
+        which, at = explainer.place(seq, args.request, args.replica)
+        print(f"replica {which}, its event {at}", file=sys.stderr)
+    answer = explainer.ask(seq, asked, args.replica)
     if args.json:
         _print_json(answer)
     else:

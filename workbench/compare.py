@@ -204,8 +204,8 @@ def _gap(events: list[ev.Event], request: str, position: int) -> float | None:
     return None
 
 
-DECISIONS = ((ev.RequestAdmitted, ev.RequestRetracted, ev.Eviction), (ev.StepPlanned,))
-"""What arms are compared by: who was admitted, sent back, evicted; only where that agrees, by each step's plan."""
+DECISIONS = ((ev.RequestRouted, ev.RequestAdmitted, ev.RequestRetracted, ev.Eviction), (ev.StepPlanned,))
+"""What arms are compared by: which replica each went to, who was admitted, sent back, evicted; only where that agrees, by each step's plan."""
 
 
 def first_decision(traces: list[list[ev.Event]]) -> FirstDecision | None:
@@ -221,6 +221,8 @@ def first_decision(traces: list[list[ev.Event]]) -> FirstDecision | None:
 
 def _what(event: ev.Event | None) -> str:
     match event:
+        case ev.RequestRouted():
+            return f"{event.request} goes to replica {event.chosen}"
         case ev.RequestAdmitted():
             again = "" if event.first else " again"
             return f"{event.request} is admitted{again} with {event.length} tokens from the cache"

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from engine import events as ev
+from workbench.replicas import trace_of
 
 SOURCES = ("sampled", "forced", "jumped", "respelt")
 """Where a token came from: the model chose; the mask left one; no pass of its own; spelt anew by a jump."""
@@ -147,8 +148,9 @@ def decode(trace: ev.Trace, request: str | None = None) -> Decoding:
         raise NothingToShowError(
             f"the trace has no request {name!r}" if name else "no request has arrived in this trace"
         )
-    tape = _Tape(trace, name)
-    for event in trace.events:
+    own = trace_of(trace, next(e.replica for e in trace.events if isinstance(e, ev.RequestArrived) and e.request == name))
+    tape = _Tape(own, name)
+    for event in own.events:
         tape.take(event)
     return tape.decoding
 

@@ -9,6 +9,7 @@ import msgspec
 from engine.config import EVICTIONS
 from workbench.explain.regrets import regrets
 from workbench.explain.words import eviction_name
+from workbench.replicas import traces
 from workbench.runner import Run, run
 from workbench.scenario import Scenario, ScenarioError, parse
 from workbench.workloads.ceiling import best_possible
@@ -70,5 +71,5 @@ def _row(eviction: str, name: str, scenario: Scenario, done: Run) -> PolicyRow:
         eviction=eviction, name=name, cached=totals.cached_tokens, hit_rate=totals.hit_rate,
         share_of_best=round(totals.cached_tokens / best, 6) if best else None,
         computed=totals.computed_tokens + totals.recomputed_tokens, evictions=totals.evictions,
-        evicted=totals.evicted_tokens, regretted=regrets(done.trace.events).tokens,
+        evicted=totals.evicted_tokens, regretted=sum(regrets(one.events).tokens for one in traces(done.trace)),
     )  # fmt: skip

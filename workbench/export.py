@@ -13,6 +13,7 @@ import msgspec
 
 from engine import events as ev
 from workbench.explain.saved import LONGEST, Opening, saved
+from workbench.replicas import Parts, count, traces
 from workbench.ui import player
 
 
@@ -121,8 +122,22 @@ def columns(trace: ev.Trace) -> dict[str, Any]:
 
 
 def pack(trace: ev.Trace) -> str:
-    """The trace as base64 of gzipped columns, for `RadixPlayer.unpack`. The same trace packs the same."""
-    return _zipped(json.dumps(columns(trace), separators=(",", ":"), ensure_ascii=False).encode())
+    """The trace as base64 of gzipped columns, for `RadixPlayer.Fleet.unpack`. The same trace packs the same.
+
+    With several replicas a list, one trace each with the numbers its events have in the run; the header stands with the first.
+    """
+    packed: Any = columns(trace) if count(trace.header) == 1 else _fleet(trace)
+    return _zipped(json.dumps(packed, separators=(",", ":"), ensure_ascii=False).encode())
+
+
+def _fleet(trace: ev.Trace) -> list[dict[str, Any]]:
+    parts = Parts(count(trace.header))
+    for event in trace.events:
+        parts.take(event)
+    out = [columns(one) | {"numbers": _runs(_delta(numbers))} for one, numbers in zip(traces(trace), parts.numbers, strict=True)]
+    for later in out[1:]:
+        del later["header"]
+    return out
 
 
 def _zipped(content: bytes) -> str:
@@ -145,7 +160,8 @@ body{{margin:0}}</style></head>
     theme: "auto", title: {title_json}, note: {note_json}, recorded: true, keys: "page",
   }});
   await player.load({{ packed: document.getElementById("trace").textContent }});
-  const {{ seq, ...selection }} = {opening_json};
+  const {{ seq, replica, ...selection }} = {opening_json};
+  player.show(replica);
   player.seek(seq ?? player.trace.length - 1);
   player.select(Object.keys(selection).length ? selection : null);
   RadixPlayer.linkToAddress(player);
@@ -170,7 +186,7 @@ def to_html(trace: ev.Trace, title: str | None = None, note: str | None = None, 
     told = note if note is not None else trace.header.note
     opening = opening or Opening()
     answers = saved(trace, opening)
-    without = "The app tells more of this: open the trace there." if answers.whole else (
+    without = "The app tells more of this: open the trace there." if answers[0].whole else (
         f"This run has more than {LONGEST:,} events; for most of them only the app tells more than this."
     )
     return _PAGE.format(

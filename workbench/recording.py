@@ -11,6 +11,7 @@ from typing import Any
 
 from engine import events as ev
 from workbench.replay import fold
+from workbench.replicas import count
 from workbench.report import Report, RequestReport, build
 from workbench.runner import Run, run
 from workbench.scenario import Scenario, ScenarioError, parse
@@ -18,6 +19,8 @@ from workbench.scenario import Scenario, ScenarioError, parse
 
 def as_scenario(trace: ev.Trace, overrides: dict[str, Any] | None = None) -> Scenario:
     """The scenario that repeats a trace. Raises ScenarioError when the trace holds no request."""
+    if count(trace.header) > 1:
+        raise ScenarioError(f"a trace of {count(trace.header)} replicas cannot be replayed: arrivals are pinned to steps, and replicas count theirs each for itself; run its scenario again")
     state = fold(trace.events)
     aborted, failed = _ends(trace.events)
     stops = {e.request: e.matched_stop for e in trace.events if isinstance(e, ev.RequestFinished)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,12 +16,52 @@ def count(header: ev.Header) -> int:
     return int(header.config.get("replicas", 1))
 
 
+class Parts:
+    """A run's events handed out to its replicas as they come. `numbers[i]` are those that replica i's events have in the run."""
+
+    def __init__(self, replicas: int) -> None:
+        self.numbers: list[list[int]] = [[] for _ in range(replicas)]
+        self._told_by: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._told_by)
+
+    def take(self, event: ev.Event) -> ev.Event:
+        """The run's next event, numbered anew among those of its replica."""
+        mine = self.numbers[event.replica]
+        seq = len(mine)
+        mine.append(event.seq)
+        self._told_by.append(event.replica)
+        return event if event.seq == seq else msgspec.structs.replace(event, seq=seq)
+
+    def told_by(self, moment: int) -> int:
+        """The replica that told the run's event `moment`."""
+        return self._told_by[moment]
+
+    def at(self, moment: int, replica: int) -> int:
+        """A replica's newest event when the run stood at its event `moment`; -1 where it had told nothing yet."""
+        return bisect_right(self.numbers[replica], moment) - 1
+
+
 def split(events: Iterable[ev.Event], replicas: int) -> list[list[ev.Event]]:
     """Each replica's events, numbered anew from 0. `request.routed` stands with the replica that was chosen."""
     out: list[list[ev.Event]] = [[] for _ in range(replicas)]
+    parts = Parts(replicas)
     for event in events:
-        mine = out[event.replica]
-        mine.append(event if event.seq == len(mine) else msgspec.structs.replace(event, seq=len(mine)))
+        out[event.replica].append(parts.take(event))
+    return out
+
+
+def traces(trace: ev.Trace) -> list[ev.Trace]:
+    """A trace a replica, all with the same header."""
+    replicas = count(trace.header)
+    if replicas == 1:
+        return [trace]
+    out = []
+    for part in split(trace.events, replicas):
+        one = ev.Trace(trace.header)
+        one.events, one.seq = part, len(part)
+        out.append(one)
     return out
 
 
@@ -29,12 +70,7 @@ def trace_of(trace: ev.Trace, replica: int) -> ev.Trace:
     replicas = count(trace.header)
     if not 0 <= replica < replicas:
         raise ValueError(f"replica: must be 0 to {replicas - 1}; got {replica}")
-    if replicas == 1:
-        return trace
-    one = ev.Trace(trace.header)
-    one.events = split(trace.events, replicas)[replica]
-    one.seq = len(one.events)
-    return one
+    return traces(trace)[replica]
 
 
 def shares(values: list[int]) -> list[float | None]:

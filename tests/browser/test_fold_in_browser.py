@@ -69,7 +69,7 @@ def test_fold_equals_python(name: str, open_page: Callable[..., Any]) -> None:
     page.add_script_tag(content=player.sources())
     got = page.evaluate(
         """async ([packed, where]) => {
-          const replay = new RadixPlayer.Replay(await RadixPlayer.unpack(packed));
+          const replay = (await RadixPlayer.Fleet.unpack(packed)).replicas[0].replay;
           return where.map((seq) => RadixPlayer.digest(replay.at(seq)));
         }""",
         [export.pack(trace), where],

@@ -8,8 +8,10 @@ import pytest
 
 from engine import events as ev
 from tests.workbench.explaining import TIERS, busy, made
-from workbench.explain import Explainer, sentence
+from workbench.explain import Explainer, RunExplainer, sentence
 from workbench.replay import NodeState, RequestState, State
+from workbench.runner import run
+from workbench.scenario import parse
 
 WALK = [
     {"id": "R1", "label": "ask", "tokens": [10, 11, 12, 13], "max_new_tokens": 2, "says": [90, 91]},
@@ -183,6 +185,39 @@ def test_tokens_by_their_text_with_blanks_made_visible() -> None:
     assert of(ev.StepFinished)[0] == "Step 1 is done after 1 s: 1 new token (“Here”)."
     assert of(ev.NodeCreated)[0] == "Node #1 “Where is↵␣␣” is new below the root: it keeps 4 tokens of R1 (ask) in 4 pages."
     assert of(ev.NodeSplit) == ["Node #1 is split after 2 tokens: the front becomes node #3 “Where is”, the rest stays node #1 “↵␣␣”."]
+
+
+ROUTED = [
+    {"id": "R1", "tokens": "A8+B2", "max_new_tokens": 9, "at": 0},
+    {"id": "R2", "tokens": "C8+D2", "max_new_tokens": 9, "at": 1},
+    {"id": "R3", "tokens": "C8+E2", "at": 2},
+]
+RULES = {
+    "round-robin": (0, "its turn", "The round-robin router takes the replicas in turn, whatever they hold."),
+    "least-loaded": (0, "least loaded", "The least-loaded router takes the replica with the fewest requests that have not ended."),
+    "power-of-two": (0, "less loaded of 0 and 1", "The power-of-two router draws two replicas and takes the one with fewer requests."),
+    "cache-aware": (1, "longest prefix", (
+        "The cache-aware router sends a request where most of its prompt was sent before, if that is more than 30 % of it, and else where the "
+        "fewest requests are; there it goes too when loads are more than 64 apart and the highest is over 1.5 times the lowest."
+    )),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("router", RULES)
+def test_why_a_request_went_to_its_replica(router: str) -> None:
+    chosen, reason, rule = RULES[router]
+    trace = run(parse({"engine": {"pages": 64, "replicas": 2, "router": router}, "requests": ROUTED}), check=True).trace
+    explainer = RunExplainer(trace.header, trace)
+    routed = next(e.seq for e in trace if isinstance(e, ev.RequestRouted) and e.request == "R3")
+    answer = explainer.ask(routed, {})
+    knows = router == "cache-aware"
+    assert answer.headline == f"R3 goes to replica {chosen} ({reason}); loads: 1, 1 requests{'; matches: 0, 8 tokens' if knows else ''}."
+    assert answer.detail[0] == rule and len(answer.detail) == 1 + knows
+    assert answer.table is not None and answer.table.columns == ["replica", "load, requests", *(["believed to hold, tokens"] if knows else [])]
+    assert answer.table.rows == ([[0, 1, 0], [1, 1, 8]] if knows else [[0, 1], [1, 1]])
+    assert answer.table.taken == [i == chosen for i in range(2)] and [(link.kind, link.id) for link in answer.table.links] == [("replica", 0), ("replica", 1)]
+    told = explainer.ask(len(trace) - 1, {"request": "R3"})
+    assert f"It went to replica {chosen}: {reason}; it had 1 request then, the others 1." in told.detail and told.table == answer.table
 
 
 def test_namespaces_and_requests_that_leave_nothing() -> None:

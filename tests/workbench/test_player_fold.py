@@ -15,6 +15,7 @@ from engine import events as ev
 from tests.engine.traffic import PATTERNS
 from workbench import export, runner, scenario
 from workbench.replay import Replay, digest, fold
+from workbench.replicas import traces
 from workbench.ui import player
 
 RECORDED = sorted((Path(__file__).parents[2] / "assets" / "traces").glob("*.jsonl"))
@@ -30,12 +31,8 @@ const job = JSON.parse(fs.readFileSync(0, "utf8"));
 const RP = globalThis.RadixPlayer;
 (async () => {
   const out = {};
-  for (const [form, trace] of Object.entries({
-    jsonl: RP.parseJsonl(job.jsonl), packed: await RP.unpack(job.packed),
-  })) {
-    const replay = new RP.Replay(trace);
-    out[form] = job.positions.map((seq) => RP.digest(replay.at(seq)));
-  }
+  for (const [form, fleet] of Object.entries({ jsonl: RP.Fleet.parse(job.jsonl), packed: await RP.Fleet.unpack(job.packed) }))
+    out[form] = fleet.replicas.map(({ replay }, i) => job.positions[i].map((seq) => RP.digest(replay.at(seq))));
   console.log(JSON.stringify(out));
 })();
 """
@@ -51,17 +48,18 @@ def positions(trace: ev.Trace, n: int = POSITIONS) -> list[int]:
 
 
 def check(trace: ev.Trace) -> None:
-    """Compare hashes, reading the trace both ways that the player can."""
-    where = positions(trace)
+    """Compare hashes, replica by replica, reading the trace both ways that the player can."""
+    parts = traces(trace)
+    where = [positions(part) for part in parts]
     jsonl = b"\n".join([ev.encode(trace.header), *(ev.encode(e) for e in trace)]).decode()
     job = {"script": player.sources(core=True), "jsonl": jsonl, "packed": export.pack(trace), "positions": where}
     done = subprocess.run(["node", "-e", DRIVER], input=json.dumps(job), capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
     got = json.loads(done.stdout)
-    replay = Replay(trace.events)
-    want = [digest(replay.at(seq).canonical()) for seq in where]
     for form in ("jsonl", "packed"):
-        assert dict(zip(where, got[form], strict=True)) == dict(zip(where, want, strict=True)), form
+        for part, places, hashes in zip(parts, where, got[form], strict=True):
+            replay = Replay(part.events)
+            assert hashes == [digest(replay.at(seq).canonical()) for seq in places], form
 
 
 @needs_node
@@ -108,6 +106,11 @@ def test_runs_with_a_host_tier_fold_alike(page_size: int, policy: str) -> None:
     assert totals["loaded_tokens"] and totals["demoted_tokens"] and totals["evicted_tokens"]
     assert any(isinstance(e, ev.NodeRestored) and e.request is not None for e in trace)
     check(trace)
+
+
+@needs_node
+def test_each_replica_of_a_run_folds_alike() -> None:
+    check(runner.run(scenario.load("replicas")).trace)
 
 
 @needs_node

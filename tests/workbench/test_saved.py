@@ -20,7 +20,7 @@ def short() -> ev.Trace:
 
 def test_every_event_and_all_that_its_trace_names_is_answered() -> None:
     trace, explainer = short(), Explainer(short())
-    got = saved(trace, Opening())
+    (got,) = saved(trace, Opening())
     assert got.whole and got.events == [(i, explainer.event(i)) for i in range(len(trace))]
     assert set(got.requests) == {e.request for e in trace if isinstance(e, ev.RequestArrived)}
     assert set(got.nodes) == {e.node for e in trace if isinstance(e, ev.NodeCreated)} | {e.front for e in trace if isinstance(e, ev.NodeSplit)}
@@ -36,7 +36,7 @@ def test_a_long_run_is_answered_at_its_opening_moment_only() -> None:
     trace = make(LONGEST + 200, 40, seed=3)
     explainer = Explainer(trace)
     arrived = next(e for e in trace if isinstance(e, ev.RequestArrived) and e.seq > 500)
-    got = saved(trace, Opening(arrived.seq, request=arrived.request))
+    (got,) = saved(trace, Opening(arrived.seq, request=arrived.request))
     assert not got.whole and got.nodes == {}
     assert got.events == [(arrived.seq, explainer.event(arrived.seq))]
     assert got.requests == {arrived.request: [(arrived.seq, explainer.request(arrived.seq, arrived.request))]}

@@ -51,6 +51,8 @@ BAD_TRACES: dict[str, tuple[Callable[[], bytes], str]] = {
     "page size 0": (lambda: told(lambda x: x[1].update(page_size=0)), "line 2: page_size is 0"),
     "two shapes": (lambda: told(lambda x: x[0].update(pages=10**12)), "line 1: pages and page_size"),
     "a page that is not": (lambda: told(lambda x: x[4].update(pages=[10**9])), "does not fit"),
+    "a replica that is not": (lambda: told(lambda x: x[5].update(replica=1)), "line 6: replica is 1; the header tells of 1"),
+    "replicas beyond measure": (lambda: told(lambda x: x[0]["config"].update(replicas=10**9)), "config.replicas is 1000000000; 1 to 64"),
     "nested": (lambda: nested(GOLDEN.read_bytes(), 100_000), "nested too deeply"),
 }
 

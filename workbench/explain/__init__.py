@@ -4,5 +4,6 @@ from workbench.explain.answer import Answer, ExplainError, Link, Parting, Table,
 from workbench.explain.explainer import Explainer
 from workbench.explain.plain import plain
 from workbench.explain.sentences import sentence
+from workbench.explain.whole import RunExplainer
 
-__all__ = ["Answer", "ExplainError", "Explainer", "Link", "Parting", "Table", "TokenRow", "plain", "sentence"]
+__all__ = ["Answer", "ExplainError", "Explainer", "Link", "Parting", "RunExplainer", "Table", "TokenRow", "plain", "sentence"]

@@ -12,9 +12,9 @@ class ExplainError(ValueError):
 
 
 class Link(msgspec.Struct, frozen=True):
-    """Something to look at next; an event's id is its seq."""
+    """Something to look at next; an event's id is its seq, a replica's its number."""
 
-    kind: Literal["event", "node", "request", "page"]
+    kind: Literal["event", "node", "request", "page", "replica"]
     id: int | str
     text: str
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engine import events as ev
-from workbench.explain import misses, nodes, rankings, requests, summary
+from workbench.explain import misses, nodes, rankings, requests, routing, summary
 from workbench.explain.answer import Answer, Link, Table
 from workbench.explain.moment import Moment, to_event, to_node, to_request, unique
 from workbench.explain.sentences import sentence
@@ -165,6 +165,7 @@ def _broken(moment: Moment, e: ev.InvariantBroken, answer: Answer) -> None:
 _MORE: dict[type[ev.Event], Callable[[Moment, Any, Answer], None]] = {
     ev.RunEnded: summary.explain,
     ev.RequestFirstToken: _first_token,
+    ev.RequestRouted: routing.explain,
     ev.RequestMatched: _matched,
     ev.RequestAdmitted: _admitted,
     ev.RequestPassedOver: _passed_over,

@@ -54,6 +54,10 @@ class Explainer:
         """Who holds a page after event `seq`, and who held it before."""
         return pages.explain(self._moment(seq), page)
 
+    def knows(self, request: str) -> bool:
+        """Whether a request of this name has arrived."""
+        return request in self._index.requests and ev.RequestArrived in self._index.requests[request]
+
     def named(self) -> dict[str | int, list[int]]:
         """Every request (by its name) and every node (by its number) with the events that name it, rising."""
         requests: dict[str | int, list[int]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine import events as ev
-from workbench.explain import misses
+from workbench.explain import misses, routing
 from workbench.explain.answer import Answer, ExplainError, Link
 from workbench.explain.moment import Moment, to_event, to_node, to_request, unique
 from workbench.explain.sentences.requests import decided, finish_reason, limit
@@ -33,8 +33,17 @@ def explain(moment: Moment, id: str) -> Answer:
         if r.cached is not None:
             answer.detail.append(_split(r))
         _ended(moment, r, answer)
+    _routed(moment, r, answer)
     answer.links = unique(answer.links)
     return answer
+
+
+def _routed(moment: Moment, r: RequestState, answer: Answer) -> None:
+    event = moment.last(r.id, ev.RequestRouted)
+    if event is not None:
+        answer.detail.append(routing.told(event))
+        answer.table = routing.table(event)
+        answer.links.append(to_event(event.seq, "routed"))
 
 
 def reused(moment: Moment, m: ev.RequestMatched, answer: Answer) -> None:

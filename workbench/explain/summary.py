@@ -22,7 +22,8 @@ def explain(moment: Moment, e: ev.RunEnded, answer: Answer) -> None:
     if not asked:
         return
     ends = "The run was stopped" if e.stopped else "The run is over"
-    answer.headline = f"{ends}: {number(cached)} of {number(asked)} prompt tokens came from the cache ({100 * cached / asked:.0f} %)."
+    here = " here" if (moment.config("replicas") or 1) > 1 else ""
+    answer.headline = f"{ends}: {number(cached)} of {number(asked)} prompt tokens came from the cache{here} ({100 * cached / asked:.0f} %)."
     if totals["evictions"]:
         answer.detail.append(_evictions(moment, totals["evictions"]))
     if moment.config("host_pages") and moment.config("cache") == "radix":

@@ -11,6 +11,7 @@ from typing import Any
 from engine import events as ev
 from workbench.compare import Comparison
 from workbench.figures.verdict import lasted, sentence
+from workbench.replicas import count
 from workbench.report import Report
 from workbench.times import simulated
 
@@ -61,8 +62,8 @@ def _difference(result: Comparison) -> str | None:
 
 
 def pool_fill(trace: ev.Trace, most: int = 400) -> list[tuple[float, float]]:
-    """(t, share of all pages in use) after each step, at most `most` points: another arm's line in the timeline."""
-    used = 0
+    """(t, share of all pages in use, of all replicas together) after each step, at most `most` points: another arm's line in the timeline."""
+    used, pages = 0, trace.header.pages * count(trace.header)
     points: list[tuple[float, float]] = []
     for event in trace.events:
         if isinstance(event, ev.PageAllocated):
@@ -70,6 +71,6 @@ def pool_fill(trace: ev.Trace, most: int = 400) -> list[tuple[float, float]]:
         elif isinstance(event, ev.PageFreed):
             used -= len(event.pages)
         if isinstance(event, (ev.StepPlanned, ev.RunEnded)):
-            points.append((event.t, round(used / trace.header.pages, 4)))
+            points.append((event.t, round(used / pages, 4)))
     stride = max(1, len(points) // most)
     return points[::stride]

@@ -9,6 +9,7 @@ from typing import Any
 from engine import events as ev
 from workbench import scenario as scenarios
 from workbench.replay import ReplayError, fold
+from workbench.replicas import count, split
 from workbench.scenario import Scenario, ScenarioError
 from workbench.ui.serving import ModelState, Offer, check_model
 
@@ -20,6 +21,8 @@ UPLOAD = 50_000_000
 """Largest upload, in bytes."""
 PAGES = 4_194_304
 """Most pages of an uploaded trace: each is a cell of the picture."""
+REPLICAS = 64
+"""Most replicas of an uploaded trace."""
 
 OWN_PREFIX = "You are the keeper of a small observatory. Answer in one short sentence.\n\nThe dome opens at dusk, unless it rains. Visitors bring warm coats; the telescope stands in the cold. Children may look first. The moon is best seen when it is half full."
 OWN_QUESTIONS = "When does the dome open?\nWhat should I wear?\nWho may look first?"
@@ -85,7 +88,8 @@ def read_trace(path: str | Path) -> ev.Trace:
     try:
         trace = ev.Trace.read(path)
         _check_shape(trace)
-        fold(trace.events)
+        for part in split(trace.events, count(trace.header)):
+            fold(part)
     except (ev.TraceError, ReplayError) as error:
         raise ScenarioError(f"this is not a trace that can be shown: {error}") from None
     except RecursionError:
@@ -96,6 +100,12 @@ def read_trace(path: str | Path) -> ev.Trace:
 def _check_shape(trace: ev.Trace) -> None:
     """Before anything is laid out by them: pages and page size are possible, and said once."""
     header, began = trace.header, trace.events[0]
+    replicas = header.config.get("replicas", 1)
+    if not isinstance(replicas, int) or not 1 <= replicas <= REPLICAS:
+        raise ev.TraceError(f"line 1: config.replicas is {replicas!r}; 1 to {REPLICAS} can be shown")
+    for line, event in enumerate(trace.events, 2):
+        if not 0 <= event.replica < replicas:
+            raise ev.TraceError(f"line {line}: replica is {event.replica}; the header tells of {replicas}, counted from 0")
     assert isinstance(began, ev.RunStarted)
     if not 1 <= began.pages <= PAGES:
         raise ev.TraceError(f"line 2: pages is {began.pages:,}; 1 to {PAGES:,} can be shown")

@@ -27,6 +27,7 @@ QUESTIONS = {
     "A tree to the token against hashed blocks of 16": "tree:engine.cache=radix,engine.page_size=1\nblocks:engine.cache=blocks,engine.page_size=16",
     "Blocks evicted from a prompt's end against from its beginning": "end first:engine.cache=blocks,engine.block_order=tail-first\nbeginning first:engine.cache=blocks,engine.block_order=head-first",
     "Prompts whole against in chunks of 64": "whole:engine.chunk=null\nchunks:engine.chunk=64",
+    "Three replicas: the cache-aware router against one that takes them in turn": "aware:engine.replicas=3,engine.router=cache-aware\nin turn:engine.replicas=3,engine.router=round-robin",
     OWN: "",
 }
 POLL = 0.15

@@ -24,18 +24,22 @@ function host(RP) {
 
   const facts = (header) => [header.model, header.device, header.dtype].filter(Boolean).join(" · ") || "scripted model";
 
+  /** A moment as a query; of several replicas `seq` counts the events of the one that is named. */
+  const asked = (seq, selection, replica) =>
+    new URLSearchParams({ seq: String(seq), ...(player.fleet.several ? { replica: String(replica) } : {}), ...(selection || {}) });
+
   /** The page opens at the moment, and with the selection, that was on the screen when it was saved. */
   const pageLink = ({ url }) => {
     const link = RP.el("a", { href: `${url}.html`, text: "save as one page" });
     link.addEventListener("click", () => {
-      const { seq, selection } = player.state();
-      link.href = `${url}.html?${new URLSearchParams({ seq: String(seq), ...(selection || {}) })}`;
+      const { seq, replica, selection } = player.state();
+      link.href = `${url}.html?${asked(seq, selection, replica)}`;
     });
     return link;
   };
 
   /** A run with a grammar has a page of its own for how it was decoded. */
-  const decodeLink = ({ run }) => (player.trace.has("grammar.compiled") ? [" · ", RP.el("a", { href: `/decode#${new URLSearchParams({ run })}`, text: "see how it was decoded" })] : []);
+  const decodeLink = ({ run }) => (player.replicas.some(({ trace }) => trace.has("grammar.compiled")) ? [" · ", RP.el("a", { href: `/decode#${new URLSearchParams({ run })}`, text: "see how it was decoded" })] : []);
 
   function tell(words, live, value) {
     const header = player.trace.header;
@@ -52,7 +56,7 @@ function host(RP) {
     const answer = await fetch(`${value.url}.jsonl`);
     if (!answer.ok) throw new Error(await answer.text());
     await player.load({ jsonl: await answer.text(), run: value.run });
-    player.seek(player.trace.length - 1);
+    player.seekMoment(player.fleet.length - 1);
     tell(value.run.startsWith("recorded-") ? "Recorded run of the real engine:" : value.kind === "uploaded" ? "Opened trace:" : "Run from the address:", false, value);
   }
 
@@ -68,7 +72,7 @@ function host(RP) {
     const first = new Promise((done) => (arrived = done));
 
     const start = () => {
-      const stream = new EventSource(`${value.url}/events?since=${loaded ? player.trace.length : 0}`);
+      const stream = new EventSource(`${value.url}/events?since=${loaded ? player.fleet.length : 0}`);
       player.root.dataset.stream = "open";
       stream.addEventListener("header", (message) => {
         if (loaded) return;
@@ -80,7 +84,7 @@ function host(RP) {
       });
       stream.onmessage = (message) => {
         const batch = JSON.parse(message.data);
-        Object.assign(player.trace.header.texts, batch.texts);
+        Object.assign(player.fleet.texts, batch.texts);
         player.append(batch.events);
         arrived();
       };
@@ -132,10 +136,9 @@ function host(RP) {
   let leave = () => {};
 
   /** The server explains from the same events; without an answer the player's own sentence stands. */
-  player.setWhy(async (seq, selection) => {
+  player.setWhy(async (seq, selection, replica) => {
     if (!shown || seq < 0) return null;
-    const asked = new URLSearchParams({ seq: String(seq), ...(selection || {}) });
-    const answer = await fetch(`/runs/${shown}/why?${asked}`);
+    const answer = await fetch(`/runs/${shown}/why?${asked(seq, selection, replica)}`);
     return answer.ok ? answer.json() : null;
   });
 

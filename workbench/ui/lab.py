@@ -151,7 +151,8 @@ class Lab:
             first.scenario, [("cache on", {}), ("cache off", {"engine.cache": "off"})], [[first.finished], [second.finished]],
             order=[["cache on", "cache off"]], warm_up="measured speed once, before the arms",
         )  # fmt: skip
-        ghost = {"label": "cache off: pages in use", "points": pool_fill(second.finished.trace)}
+        whose = " of all replicas" if first.scenario.engine.replicas > 1 else ""
+        ghost = {"label": f"cache off: pages in use{whose}", "points": pool_fill(second.finished.trace)}
         facts = ttft_pairs(result) | {"ghost": ghost}
         yield (shown_run(first, facts), text.message("Both arms are done: the same token ids, a fresh engine each."), *buttons("done"), first.id)
 

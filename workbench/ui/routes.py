@@ -62,13 +62,13 @@ def add_routes(app: FastAPI, worker: Worker, to_html: Callable[[ev.Trace, str, s
         return _packed(b"\n".join([header, *run.lines]) + b"\n", "application/x-ndjson", f"{_file_name(run)}.jsonl")
 
     @app.get("/runs/{id}.html")
-    def exported(id: str, seq: int | None = None, node: int | None = None, request: str | None = None) -> Response:
+    def exported(id: str, seq: int | None = None, node: int | None = None, request: str | None = None, replica: int = 0) -> Response:
         run = worker.runs.get(id)
         if run is None or not run.header:
             return PlainTextResponse(GONE, 404)
         trace = run.trace()
         try:
-            page = to_html(trace, trace.header.scenario or "run", trace.header.note, Opening(seq, node, request))
+            page = to_html(trace, trace.header.scenario or "run", trace.header.note, Opening(seq, node, request, replica))
         except ExplainError as error:
             return PlainTextResponse(str(error), 400)
         return _packed(page.encode(), "text/html; charset=utf-8", f"{_file_name(run)}.html")
@@ -81,13 +81,13 @@ def add_routes(app: FastAPI, worker: Worker, to_html: Callable[[ev.Trace, str, s
         return JSONResponse({"status": run.status, "ended": run.ended, "events": len(run.lines)})
 
     @app.get("/runs/{id}/why")
-    def why(id: str, seq: int, node: int | None = None, request: str | None = None, page: int | None = None) -> Response:
+    def why(id: str, seq: int, node: int | None = None, request: str | None = None, page: int | None = None, replica: int | None = None) -> Response:
         run = worker.runs.get(id)
         if run is None or not run.header:
             return PlainTextResponse(GONE, 404)
         asked = {k: v for k, v in (("node", node), ("request", request), ("page", page)) if v is not None}
         try:
-            return Response(msgspec.json.encode(run.why(seq, asked)), media_type="application/json")
+            return Response(msgspec.json.encode(run.why(seq, asked, replica)), media_type="application/json")
         except ValueError as error:
             return PlainTextResponse(str(error), 400)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from engine import Engine
 from engine import events as ev
-from workbench.explain import Answer, Explainer
+from workbench.explain import Answer, RunExplainer
 from workbench.report import Report
 from workbench.runner import Run as Finished
 from workbench.runner import token_ids
@@ -94,7 +94,7 @@ class Run:
     """`live`, `recorded` or `uploaded`."""
     feed: Feed = field(init=False)
     _engine: Any = None
-    _explainer: Explainer | None = None
+    _explainer: RunExplainer | None = None
     _asking: threading.Lock = field(default_factory=threading.Lock)
     _known: set[int] = field(default_factory=set)
 
@@ -144,22 +144,16 @@ class Run:
         trace.header.texts = {str(i): t for i, t in self.texts}
         return trace
 
-    def why(self, seq: int, selection: dict[str, Any]) -> Answer:
-        """Why: an answer for a selection (node, request or page) or the event at `seq`. Raises ExplainError."""
+    def why(self, seq: int, selection: dict[str, Any], replica: int | None = None) -> Answer:
+        """Why: an answer for a selection (node, request or page) or the event at `seq`; see `RunExplainer.ask`. Raises ExplainError."""
         with self._asking:
             if self._explainer is None:
-                self._explainer = Explainer([], ev.decode_header(self.header))
+                self._explainer = RunExplainer(ev.decode_header(self.header))
             known = len(self._explainer)
             if known < len(self.lines):
                 self._explainer.extend([ev.decode(line) for line in self.lines[known:]])
             self._explainer.header.texts.update({str(i): t for i, t in self.texts})
-            if "request" in selection:
-                return self._explainer.request(seq, str(selection["request"]))
-            if "node" in selection:
-                return self._explainer.node(seq, int(selection["node"]))
-            if "page" in selection:
-                return self._explainer.page(seq, int(selection["page"]))
-            return self._explainer.event(seq)
+            return self._explainer.ask(seq, selection, replica)
 
     def started(self, engine: Engine) -> None:
         """The engine is ready: its header is known from here on."""

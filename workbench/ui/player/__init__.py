@@ -17,10 +17,10 @@ from engine import events as ev
 
 SCRIPTS = (
     "paged.js", "hash.js", "columns.js", "trace.js", "packed.js",
-    "state.js", "fold.js", "canonical.js", "marks.js", "segments.js", "hits.js", "concerns.js", "next.js", "replay.js",
+    "state.js", "fold.js", "canonical.js", "marks.js", "segments.js", "hits.js", "concerns.js", "next.js", "replay.js", "fleet.js",
     "layout.js", "selection.js",
     "dom.js", "theme.js", "draw.js", "tip.js", "words.js", "nodewords.js", "lost.js", "why.js", "parting.js", "whypanel.js", "savedwhy.js",
-    "tween.js", "cells.js", "icicle.js", "tidy.js", "graph.js", "treegrid.js", "treeview.js",
+    "tween.js", "cells.js", "icicle.js", "tidy.js", "graph.js", "treegrid.js", "treeview.js", "replicas.js",
     "pool.js", "lanebars.js", "lanetold.js", "lanes.js", "queue.js", "curves.js", "timeline.js",
     "tables.js", "longtext.js", "facts.js", "scrubber.js", "search.js", "find.js", "help.js", "keys.js", "screen.js", "player.js", "address.js",
 )  # fmt: skip

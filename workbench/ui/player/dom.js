@@ -19,15 +19,16 @@
     return node;
   };
 
-  /** A panel: a heading, a note beside it, room for a legend and for tools, a body. */
+  /** A panel: a heading, whose it is (of several replicas), a note beside it, room for a legend and for tools, a body. */
   RP.panel = (name, title, note = "") => {
     const noteNode = RP.el("span", { class: "rp-note", text: note });
     const tools = RP.el("span", { class: "rp-tools" });
     const right = RP.el("div", { class: "rp-right" }, tools);
-    const head = RP.el("div", { class: "rp-head" }, RP.el("h2", { text: title }), noteNode, right);
+    const whose = RP.el("span", { class: "rp-whose", hidden: "" });
+    const head = RP.el("div", { class: "rp-head" }, RP.el("h2", { text: title }), whose, noteNode, right);
     const body = RP.el("div", { class: "rp-body" });
     const root = RP.el("section", { class: `rp-panel rp-${name}`, "aria-label": title }, head, body);
-    return { root, body, tools, note: noteNode, explain: (legend) => right.prepend(legend) };
+    return { root, body, tools, whose, note: noteNode, explain: (legend) => right.prepend(legend) };
   };
 
   /** A legend: [css class, words] each; `legend.marks[class]` is one entry. */

@@ -2,14 +2,15 @@
 (function (RP) {
   "use strict";
 
-  const undelta = (values) => {
+  /** Numbers from what each is more than the one before it. */
+  RP.undelta = (values) => {
     let last = 0;
     return values.map((v) => (v === null ? RP.NONE : (last += v)));
   };
 
   /** Lists end to end, where each may begin with the start of an earlier one. */
   const unshare = (packed) => {
-    const rest = undelta(packed.values);
+    const rest = RP.undelta(packed.values);
     if (!packed.shared) return rest;
     const out = [];
     const starts = [];
@@ -25,13 +26,13 @@
   };
 
   const unpackColumn = (type, packed) => {
-    if (type === "int" || type === "str") return undelta(packed);
+    if (type === "int" || type === "str") return RP.undelta(packed);
     if (type === "ints" || type === "strs") return { lengths: packed.lengths, values: unshare(packed) };
     return packed;
   };
 
   /** [value, count, value, count, ...] -> a flat list. */
-  const unrun = (runs) => {
+  RP.unrun = (runs) => {
     const out = [];
     for (let i = 0; i < runs.length; i += 2) for (let k = 0; k < runs[i + 1]; k++) out.push(runs[i]);
     return out;
@@ -50,9 +51,9 @@
       }
     }
     const order = packed.kinds.map((kind) => trace.kindNumber(kind));
-    const t = unrun(packed.t);
-    const step = unrun(packed.step);
-    const commit = unrun(packed.commit);
+    const t = RP.unrun(packed.t);
+    const step = RP.unrun(packed.step);
+    const commit = RP.unrun(packed.commit);
     packed.order.forEach((k, i) => trace.place(order[k], t[i], step[i], commit[i]));
     return trace;
   };
@@ -63,7 +64,4 @@
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     return new Response(stream).json();
   };
-
-  /** A trace from base64 text of gzipped JSON. */
-  RP.unpack = async (base64) => RP.fromColumns(await RP.unzip(base64));
 })(globalThis.RadixPlayer);

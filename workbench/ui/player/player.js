@@ -5,22 +5,27 @@
  *     await p.load({ packed })            // base64 of `workbench.export.pack`
  *     await p.load({ jsonl })             // a trace file's text
  *     await p.load({ header, events })    // header object; events as objects or as one JSON string
- *     p.append(events)                    // objects or JSON string; returns the next seq it wants (a gap: unchanged)
+ *     p.append(events)                    // objects or JSON string; returns the next seq it wants, of the whole run (a gap: unchanged)
  *     p.addTexts({ 318: " the" })         // token texts that came after the header (live)
  *     p.follow(true)                      // stay at the newest event
- *     p.seek(seq); p.step(+1); p.select({ node: 9 } | { request: "R1" } | null)
++' *     p.seek(seq); p.step(+1); p.select({ node: 9 } | { request: "R1" } | null)
+ *     p.show(replica)                     // of a run of several replicas this one, at the same moment; `seq` counts its own events
+ *     p.seekMoment(n)                     // to event n of the whole run
  *     p.setView("icicle" | "tree" | "table")
  *     p.play(+1 | -1 | 0, speed)          // forwards, backwards, stop; 0.5 to 16 times
  *     p.setGhost({ label, points: [[t, share], ...] } | null)  // another arm's line: seconds, 0 to 1
- *     p.setWhy(async (seq, selection) => answer | null, without)  // `workbench.explain`'s, as JSON; null: its own sentence, and `without`
- *     p.state()                           // { run, seq, events, selection, view, following, playing }
+ *     p.setWhy(async (seq, selection, replica) => answer | null, without)  // `workbench.explain`'s, as JSON; null: its own sentence, and `without`
+ *     p.state()                           // { run, replica, seq, moment, events, selection, view, following, playing }
  *     p.digest()                          // hash of the folded state at the cursor
  *     p.on("ready" | "seek" | "select" | "view" | "follow", fn)
  *     p.slot("top" | "side")              // empty elements for the host
  *     p.setTheme(theme); p.destroy()
  *
- * The root carries data-ready, data-run, data-seq, data-events, data-following and, once the cursor has
- * rested, data-digest (of event data-digest-seq).
+ * The root carries data-ready, data-run, data-replica, data-seq, data-events (of the whole run), data-following and,
+ * once the cursor has rested, data-digest (of event data-digest-seq).
+ *
+ * `trace`, `replay`, `concerns` and `seq` are those of the replica that is shown; `fleet` holds them all. `moment` is
+ * the event of the whole run at which the others are looked at.
  */
 (function (RP) {
   "use strict";
@@ -40,7 +45,7 @@
       this.root = RP.el("div", { class: "radix-player", tabindex: "-1", "data-ready": "false" });
       if (options.compact) this.root.classList.add("rp-compact");
       element.replaceChildren(this.root);
-      this.take(new RP.Trace({}));
+      this.take(RP.Fleet.ofHeader({}));
       this.setTheme(options.theme || "auto");
       Object.assign(this, RP.buildScreen(this, element.clientWidth));
       this.stopKeys = RP.listenKeys(options.keys === "page" ? document : this.root, this);
@@ -51,41 +56,62 @@
     // --- the trace
 
     async load(source) {
-      if (source.packed) this.take(await RP.unpack(source.packed));
-      else if (source.jsonl) this.take(RP.parseJsonl(source.jsonl));
+      if (source.packed) this.take(await RP.Fleet.unpack(source.packed));
+      else if (source.jsonl) this.take(RP.Fleet.parse(source.jsonl));
       else {
-        const trace = new RP.Trace(typeof source.header === "string" ? JSON.parse(source.header) : source.header);
-        for (const event of asEvents(source.events)) trace.push(event);
-        this.take(trace);
+        const fleet = RP.Fleet.ofHeader(typeof source.header === "string" ? JSON.parse(source.header) : source.header);
+        for (const event of asEvents(source.events)) fleet.push(event);
+        this.take(fleet.extend());
       }
       this.run = source.run || this.trace.header.scenario || "run";
       RP.describe(this);
       this.root.dataset.run = this.run;
-      this.moveTo(this.following ? this.trace.length - 1 : Math.min(0, this.trace.length - 1));
+      if (this.following) this.moveToNewest();
+      else this.moveTo(Math.min(0, this.trace.length - 1));
       this.root.dataset.ready = "true";
       this.emit("ready");
     }
 
-    take(trace) {
-      this.trace = trace;
-      this.replay = new RP.Replay(trace);
-      this.concerns = new RP.Concerns(trace);
-      this.selection = null;
+    take(fleet) {
+      this.fleet = fleet;
+      this.use(0);
+    }
+
+    get replicas() {
+      return this.fleet.replicas;
+    }
+
+    /** The replica that is shown. */
+    get shown() {
+      return this.replicas[this.replica];
+    }
+
+    /** Let all views be of replica `number`; nothing of another is kept. */
+    use(number) {
+      this.replica = number;
+      const { trace, replay, concerns } = this.shown;
+      Object.assign(this, { trace, replay, concerns, selection: null });
+      this.root.dataset.replica = String(number);
+      if (!this.tree) return;
+      this.tree.icicle.shown = -2; // from another tree nothing moves over
+      for (const text of this.selected.texts) text.known = null;
+      RP.tellReplica(this);
     }
 
     append(events) {
-      const wanted = this.trace.length;
+      const { fleet } = this;
+      const wanted = fleet.length;
       for (const event of asEvents(events)) {
-        if (event.seq < this.trace.length) continue;
-        if (event.seq > this.trace.length) break;
-        this.trace.push(event);
+        if (event.seq < fleet.length) continue;
+        if (event.seq > fleet.length) break;
+        fleet.push(event);
       }
-      if (this.trace.length > wanted) {
-        this.replay.extend();
-        if (this.following) this.moveTo(this.trace.length - 1);
+      if (fleet.length > wanted) {
+        fleet.extend();
+        if (this.following) this.moveToNewest();
         else this.redraw();
       }
-      return this.trace.length;
+      return fleet.length;
     }
 
     addTexts(texts) {
@@ -102,34 +128,56 @@
       if (this.scrubber.playing) this.scrubber.toggle(false);
       const to = Math.max(Math.min(0, this.trace.length - 1), Math.min(this.trace.length - 1, Math.round(seq)));
       if (this.following && to < this.trace.length - 1) this.follow(false);
-      this.moveTo(to);
+      if (this.following) this.moveToNewest();
+      else this.moveTo(to);
       return true;
+    }
+
+    /** Go to the run's event `n`: to the newest that the shown replica had told by then. */
+    seekMoment(n) {
+      const moment = Math.max(0, Math.min(this.fleet.length - 1, Math.round(n) || 0));
+      this.seek(Math.max(0, this.shown.at(moment)));
+      if (!this.following) this.moveTo(this.seq, moment);
+    }
+
+    /** Show another replica, at the same moment. */
+    show(number) {
+      if (number === this.replica || !this.replicas[number]) return;
+      const { moment } = this;
+      this.use(number);
+      this.moveTo(this.shown.at(moment), moment);
     }
 
     step(by) {
       return this.seek(this.seq + by);
     }
 
-    /** Put the cursor after event `seq` and show it. */
-    moveTo(seq) {
+    /** Put the cursor after event `seq` and show it; the other replicas are shown as they were at the run's event `moment`. */
+    moveTo(seq, moment = this.shown.moment(seq)) {
       this.seq = seq;
+      this.moment = moment;
       this.now = this.replay.at(seq);
       this.stale = true;
       this.root.dataset.seq = String(seq);
-      this.root.dataset.events = String(this.trace.length);
+      this.root.dataset.events = String(this.fleet.length);
       this.redraw();
       this.emit("seek");
+    }
+
+    moveToNewest() {
+      this.moveTo(this.trace.length - 1, this.fleet.length - 1);
     }
 
     follow(on) {
       this.following = on;
       this.root.dataset.following = String(on);
-      if (on) this.moveTo(this.trace.length - 1);
+      if (on) this.moveToNewest();
       this.emit("follow");
     }
 
-    /** Select a node or a request; null clears. */
+    /** Select a node of the replica that is shown, or a request, whose replica is shown then; null clears. */
     select(selection) {
+      if (selection && selection.request) this.show(this.fleet.homeOf(selection.request));
       this.selection = selection;
       this.redraw();
       this.emit("select");
@@ -189,8 +237,8 @@
     }
 
     state() {
-      const { run, seq, selection, following } = this;
-      return { run, seq, events: this.trace.length, selection, view: this.tree.view, following, playing: this.scrubber.playing };
+      const { run, replica, seq, moment, selection, following } = this;
+      return { run, replica, seq, moment, events: this.fleet.length, selection, view: this.tree.view, following, playing: this.scrubber.playing };
     }
 
     digest() {
@@ -283,6 +331,7 @@
       this.stopTheme();
       this.why.destroy();
       this.queue.destroy();
+      this.cards.destroy();
       for (const { surface } of [this.tree.icicle, this.tree.graph, this.pool, this.lanes, this.timeline]) surface.observer.disconnect();
       this.root.remove();
     }

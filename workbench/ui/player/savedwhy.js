@@ -6,10 +6,11 @@
   const upTo = (list, seq) => list.findLast(([at]) => at <= seq);
 
   /** What `setWhy` takes; null where the page carries no answer. */
-  RP.savedWhy = (saved) => {
-    const events = new Map(saved.events);
-    return async (seq, selection) => {
-      if (!selection) return events.get(seq) || null;
+  RP.savedWhy = (replicas) => {
+    const events = replicas.map((saved) => new Map(saved.events));
+    return async (seq, selection, replica) => {
+      if (!selection) return events[replica].get(seq) || null;
+      const saved = replicas[replica];
       const [kept, who] = selection.node ? [saved.nodes, selection.node] : [saved.requests, selection.request];
       const told = Object.hasOwn(kept, who) ? upTo(kept[who], seq) : undefined;
       if (!told) return null;

@@ -28,6 +28,7 @@
     const parts = {
       head: RP.el("header", { class: "rp-title", hidden: "" }),
       slots: { top: RP.el("div", { class: "rp-slot" }), side: RP.el("div", { class: "rp-slot" }) },
+      cards: new RP.ReplicaCards(player),
       tree: new RP.TreeView(player, size),
       pool: new RP.Pool(player, size),
       lanes: new RP.Lanes(player, size),
@@ -40,8 +41,9 @@
       find: new RP.Find(player),
       help: new RP.Help(player),
     };
-    const { tree, pool, lanes, timeline, scrubber, why, queue, eviction, selected } = parts;
+    const { cards, tree, pool, lanes, timeline, scrubber, why, queue, eviction, selected } = parts;
     const twins = [
+      twin(player, cards, "replicas", () => RP.replicaTable(player)),
       twin(player, pool, "pages", () => RP.poolTable(player)),
       twin(player, lanes, "requests", () => RP.requestTable(player)),
       twin(player, timeline, "events", () => RP.eventTable(player)),
@@ -54,7 +56,19 @@
       if ([main, column, side].includes(event.target)) player.select(null);
     });
     player.root.append(parts.head, parts.slots.top, main, parts.find.root, parts.help.root);
-    return { ...parts, twins, views: [pool, lanes, timeline, scrubber, why, queue, eviction, selected] };
+    return { ...parts, twins, views: [cards, pool, lanes, timeline, scrubber, why, queue, eviction, selected] };
+  };
+
+  /** Where there are several replicas: their panel above the tree, and over each other panel which replica it is of. */
+  RP.tellReplica = (player) => {
+    const { several } = player.fleet;
+    if (several) player.tree.panel.root.before(player.cards.panel.root);
+    else player.cards.panel.root.remove();
+    for (const { panel } of [player.tree, ...player.views]) {
+      if (!panel || panel === player.cards.panel) continue;
+      panel.whose.hidden = !several;
+      panel.whose.textContent = `replica ${player.replica}`;
+    }
   };
 
   /** Title, where the run was made, and that it is a recording. */

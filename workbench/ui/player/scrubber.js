@@ -101,14 +101,15 @@
     }
 
     draw(state) {
-      const { trace, selection } = this.player;
+      const { player } = this;
+      const { trace, selection } = player;
       const last = Math.max(0, trace.length - 1);
       this.range.max = String(last);
       this.range.value = String(Math.max(0, state.seq));
       this.jumps[JUMPS.length - 1].hidden = !selection;
       const seq = Math.max(0, state.seq);
       const words = trace.length
-        ? `event ${RP.number(seq)} of ${RP.number(last)} · ${RP.stepOf(this.player, seq)} · ${RP.seconds(trace.t.a[seq])}`
+        ? `${player.fleet.several ? `replica ${player.replica} · ` : ""}event ${RP.number(seq)} of ${RP.number(last)} · ${RP.stepOf(this.player, seq)} · ${RP.seconds(trace.t.a[seq])}`
         : "no events yet";
       this.place.textContent = words;
       this.range.setAttribute("aria-valuetext", words);

@@ -36,24 +36,23 @@
     }
 
     requests(wanted, named, inside) {
-      const { trace } = this.player;
-      trace.requests.forEach(({ name }, number) => {
-        const selection = { request: name };
-        const title = RP.requestName(trace, number);
-        if (title.toLowerCase().includes(wanted)) named.push({ selection, ...cut(title, wanted), name: "request" });
-        else this.text(wanted, { selection, name: title }, inside, this.written(number));
-      });
+      for (const { trace } of this.player.replicas)
+        trace.requests.forEach(({ name }, number) => {
+          const selection = { request: name };
+          const title = RP.requestName(trace, number);
+          if (title.toLowerCase().includes(wanted)) named.push({ selection, ...cut(title, wanted), name: "request" });
+          else this.text(wanted, { selection, name: title }, inside, this.written(trace, number));
+        });
     }
 
     /** A request's prompt and answer, remembered until more of it is known. */
-    written(number) {
-      const { trace } = this.player;
-      const { output } = trace.requests[number];
-      const known = this.texts.get(number);
+    written(trace, number) {
+      const { name, output } = trace.requests[number];
+      const known = this.texts.get(name);
       if (known && known.trace === trace && known.size === output.n) return known.text;
       const ids = [...trace.prompt(number), ...output.a.subarray(0, output.n)];
       const text = RP.oneLine(RP.tokensText(trace, ids));
-      this.texts.set(number, { trace, size: output.n, text });
+      this.texts.set(name, { trace, size: output.n, text });
       return text;
     }
 

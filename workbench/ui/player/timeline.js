@@ -52,7 +52,7 @@
       const { surface, player } = this;
       const ctx = surface.begin(HEIGHT);
       const n = player.trace.length;
-      const key = [n, surface.width, surface.ratio, Object.values(player.theme)].join();
+      const key = [player.replica, n, surface.width, surface.ratio, Object.values(player.theme)].join();
       if (key !== this.known) {
         this.known = key;
         this.paintBack(n);

@@ -200,10 +200,10 @@
 
   RP.Trace = Trace;
 
-  /** A trace from JSONL text: the header, then one event a line. */
-  RP.parseJsonl = (text) => {
+  /** A trace from JSONL text: the header, then one event a line; or what else `make` makes of the header and takes events. */
+  RP.parseJsonl = (text, make = (header) => new Trace(header)) => {
     const lines = text.split("\n").filter((line) => line.trim());
-    const trace = new Trace(JSON.parse(lines[0]));
+    const trace = make(JSON.parse(lines[0]));
     for (let i = 1; i < lines.length; i++) trace.push(JSON.parse(lines[i]));
     return trace;
   };

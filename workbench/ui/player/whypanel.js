@@ -2,7 +2,7 @@
  * Why: the host's answer where a host answers, else the player's own sentence. An answer is what
  * `workbench.explain` gives, as JSON: a headline; and where there are any, `detail` (sentences), `rows`
  * (partings: two rows of tokens each), `table` ({title, columns, rows, taken, links}) and `links` ({kind, id,
- * text}; kind event, node, request or page). It is asked when the cursor has rested a moment, one question at
+ * text}; kind event, node, request, page or replica). It is asked when the cursor has rested a moment, one question at
  * a time; the last answer stays until the next is there. All of it is shown as text.
  */
 (function (RP) {
@@ -29,7 +29,7 @@
     }
 
     /**
-     * @param {?function(number, ?Object): Promise<Object>} fn asked with event number and selection.
+     * @param {?function(number, ?Object, number): Promise<Object>} fn asked with event number, selection and replica.
      * @param {string} [without] what is added to the player's own sentence where there is no answer.
      */
     setAsk(fn, without = "") {
@@ -47,10 +47,15 @@
       const selection = coming < 0 ? this.player.selection : null;
       this.tellComing(coming);
       if (this.ask && state.seq >= 0) this.wonder(state.seq, selection);
-      if (!this.ask || state.seq < 0 || this.answered !== this.player.run) this.own(state);
+      if (!this.ask || state.seq < 0 || this.answered !== this.whose) this.own(state);
       const about = !this.ask || !selection ? "" : `${selection.node ? `node #${selection.node}` : selection.request} · `;
       this.panel.note.textContent = state.seq < 0 ? "" : `${about}event ${RP.number(state.seq)}, ${trace.kindOf(state.seq)}`;
       this.rest();
+    }
+
+    /** The run and the replica that an answer is about. */
+    get whose() {
+      return `${this.player.run} ${this.player.replica}`;
     }
 
     /** The event that brings a selection which is not there yet; -1 where it is there, or nothing is selected. */
@@ -93,29 +98,30 @@
 
     /** Ask the host about (seq, selection) once the cursor rests; while it never rests, now and then. */
     wonder(seq, selection) {
-      const key = `${this.player.run} ${seq} ${JSON.stringify(selection)}`;
+      const key = `${this.whose} ${seq} ${JSON.stringify(selection)}`;
       if (key === this.key) return;
       this.key = key;
       this.since ??= performance.now();
       clearTimeout(this.asking);
       const patience = Math.max(0, LONGEST - (performance.now() - this.since));
-      this.asking = setTimeout(() => this.question(seq, selection, key), Math.min(ASK, patience));
+      const asked = { seq, selection, replica: this.player.replica, whose: this.whose };
+      this.asking = setTimeout(() => this.question(asked), Math.min(ASK, patience));
     }
 
-    async question(seq, selection, key) {
+    async question(asked) {
       if (this.busy) {
-        this.later = () => this.question(seq, selection, key);
+        this.later = () => this.question(asked);
         return;
       }
       this.since = undefined;
       this.busy = true;
       this.panel.body.setAttribute("aria-busy", "true");
-      const run = this.player.run;
+      const { seq, selection, replica, whose } = asked;
       try {
-        const answer = await this.ask(seq, selection);
-        if (run === this.player.run) answer ? this.show(answer) : this.missed();
+        const answer = await this.ask(seq, selection, replica);
+        if (whose === this.whose) answer ? this.show(answer) : this.missed();
       } catch (error) {
-        if (run === this.player.run) this.show({ headline: "This could not be answered.", detail: [error.message] });
+        if (whose === this.whose) this.show({ headline: "This could not be answered.", detail: [error.message] });
       }
       this.busy = false;
       this.panel.body.removeAttribute("aria-busy");
@@ -133,7 +139,7 @@
     }
 
     show({ headline, detail = [], rows = [], table = null, links = [] }) {
-      this.answered = this.player.run;
+      this.answered = this.whose;
       this.unanswered = false;
       this.line.textContent = headline;
       this.more.replaceChildren(
@@ -163,6 +169,7 @@
     go({ kind, id }) {
       const { player } = this;
       if (kind === "event") player.seek(id);
+      else if (kind === "replica") player.show(id);
       else player.select(kind === "page" ? player.ownerOf(id) : { [kind]: id });
     }
 
