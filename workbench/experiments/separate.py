@@ -20,10 +20,10 @@ def traffic(quick: bool) -> dict[str, Any]:
     return {
         "name": "separate",
         "engine": {
-            "executor": "cost", "hardware": "h100-llama-3.1-8b", "replicas": REPLICAS, "router": "least-loaded", "pages": 16_384, "page_size": 16,
+            "executor": "cost", "hardware": "h100-llama-3.1-8b", "replicas": REPLICAS, "router": "least-loaded", "pages": 2048, "page_size": 128,
             "max_running": 64,
         },
-        "workload": {"kind": "random", "requests": 60 if quick else 300, "length": [4000, 8000], "output": [64, 128], "rate": 10.0},
+        "workload": {"kind": "random", "requests": 40 if quick else 300, "length": [4000, 8000], "output": [64, 128], "rate": 10.0},
     }  # fmt: skip
 
 
