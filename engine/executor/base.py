@@ -45,6 +45,14 @@ class Row:
         return True
 
     @property
+    def scored(self) -> range:
+        """Positions of the prompt's tokens that this row scores: the one before each of them runs here."""
+        first = self.request.params.score_from
+        if first is None:
+            return range(0)
+        return range(max(first, self.start + 1), min(self.start + len(self.tokens) + 1, len(self.request.prompt)))
+
+    @property
     def draft(self) -> list[int]:
         """The drafted tokens."""
         return self.tokens[len(self.tokens) - self.drafted :]
@@ -64,6 +72,8 @@ class Sampled:
     last: bool = False
     looks: list[Look] = field(default_factory=list)
     error: str | None = None
+    scores: list[float] = field(default_factory=list)
+    """The log-probabilities of the row's `scored` tokens."""
 
     @property
     def tokens(self) -> list[int]:

@@ -20,7 +20,7 @@ from engine.grammar.vocabulary import Vocabulary
 from engine.loaded import LoadedModel
 from engine.models import load_model
 from engine.request import Request
-from engine.sampling import check_numbers, choose, logprobs
+from engine.sampling import check_numbers, choose, logprobs, prompt_logprobs
 
 FEW = 5
 """The model's top few that are told of each masked position."""
@@ -93,8 +93,11 @@ class ModelExecutor:
         at = 0
         while at < len(order):
             row = rows[order[at]]
-            here = logits[at : at + 1 + row.drafted]
-            sampled = self._choose(row, here[0], greedy[at]) if row.request.walk is None else self._look(row, here)
+            here = logits[at : at + (1 + row.drafted if row.sample else len(row.scored))]
+            if not row.sample:
+                sampled = Sampled(None, scores=prompt_logprobs(here, [row.request.prompt[i] for i in row.scored]))
+            else:
+                sampled = self._choose(row, here[0], greedy[at]) if row.request.walk is None else self._look(row, here)
             results[order[at]] = sampled
             at += len(here)
 

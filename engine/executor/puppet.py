@@ -8,6 +8,7 @@ sequence needs there, so a wrong page, an early match or a lost lock shows at on
 from __future__ import annotations
 
 import functools
+import math
 import zlib
 from collections.abc import Sequence
 
@@ -26,6 +27,9 @@ from engine.request import Request
 VOCABULARY = 65_536
 ANSWERS = 50_000
 """Unscripted answers are ids from here up to the vocabulary's end; prompts by name stay below."""
+
+UNRANKED = 8
+"""Places behind the last of a ranking at which the puppet puts what the ranking does not name."""
 
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 Hashes = npt.NDArray[np.uint64]
@@ -66,7 +70,7 @@ class Chain:
 class PuppetExecutor:
     """Answers by script (`Request.says`), or with ids that hash what it reads back from its pages.
 
-    Under a grammar it says the first allowed id of a ranking, else the lowest allowed; without a script the
+    It scores a prompt's tokens likewise: the r-th of a ranking has probability 2^-r. Under a grammar it says the first allowed id of a ranking, else the lowest allowed; without a script the
     allowed id that the hash points at. Its ids are spelt by `words.PIECES`, and none ends a text.
     """
 
@@ -98,7 +102,7 @@ class PuppetExecutor:
         for row in rows:
             self._write(row)
         read = [self._read(row) for row in rows]
-        answers = [self._answer(row, h) if row.sample else None for row, h in zip(rows, read, strict=True)]
+        answers = [self._answer(row, h) if row.sample else self._score(row) for row, h in zip(rows, read, strict=True)]
         return StepResult(answers, self.clock.step + self.clock.token * sum(len(row.tokens) for row in rows))
 
     def end(self, request: Request) -> None:
@@ -159,6 +163,28 @@ class PuppetExecutor:
             return Sampled(None, last=True)
         item = request.says[said]
         return Sampled(item if isinstance(item, int) else item[0], last=said + 1 == len(request.says))
+
+    def _score(self, row: Row) -> Sampled | None:
+        """Scores of a prompt's tokens: by their place in the script's rankings, or from a hash of all that came before.
+
+        A script that is over has no scores.
+        """
+        request, chain = row.request, self._chains[row.request.id]
+        scores: list[float] = []
+        for position in row.scored:
+            token = request.prompt[position]
+            if request.says is None:
+                mixed = (int(chain.hashes[position - 1]) ^ token) * 0x9E3779B97F4A7C15 % (1 << 64)
+                scores.append(-8 * (mixed >> 11) / (1 << 53))
+                continue
+            at = position - (request.params.score_from or 0)
+            if at >= len(request.says):
+                return None
+            item = request.says[at]
+            ranking = [item] if isinstance(item, int) else item
+            place = ranking.index(token) if token in ranking else len(ranking) + UNRANKED
+            scores.append(-(place + 1) * math.log(2))
+        return Sampled(None, scores=scores) if scores else None
 
     def _picker(self, request: Request, read: Hashes) -> Pick:
         """What the puppet says at each position of a row under a mask."""

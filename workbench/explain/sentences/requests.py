@@ -10,11 +10,15 @@ from workbench.explain import words
 from workbench.explain.words import Texts, count, listed, number, quoted, request_name, seconds, token
 from workbench.replay import State
 
+SCORED = "what follows is to be scored, and so must run"
 WAS = {"waiting": "waiting", "prefill": "in prefill", "decode": "in decode"}
 
 
 def _arrived(e: ev.RequestArrived, s: State, texts: Texts) -> str:
     asks = f"may answer with up to {count(e.max_new_tokens, 'token')}" if e.max_new_tokens else "asks for no answer"
+    if e.score_from is not None:
+        scores = len(e.prompt) - e.score_from
+        asks = "asks how likely the last of them is" if scores == 1 else f"asks how likely the last {number(scores)} of them are"
     space = f", in {words.namespace(e.namespace)}" if e.namespace else ""
     keep = "" if e.store else ", and leaves nothing in the cache"
     shape = ", as JSON by a schema" if e.json_schema is not None else f", to match {quoted(e.regex)}" if e.regex is not None else ""
@@ -64,8 +68,15 @@ def rounded(e: ev.RequestMatched, page_size: int) -> str:
 
 def _matched(e: ev.RequestMatched, s: State, texts: Texts) -> str:
     r = s.requests[e.request]
-    size = f"{number(len(r.prompt) + len(r.output))} {'' if r.output else 'prompt '}tokens"
-    return f"{request_name(s, e.request)} finds {number(e.length)} of its {size} in the cache: {stopped(e, s.page_size, texts)}."
+    all_of_it = len(r.prompt) + len(r.output)
+    size = f"{number(all_of_it)} {'' if r.output else 'prompt '}tokens"
+    why = SCORED if scored(e, all_of_it) else stopped(e, s.page_size, texts)
+    return f"{request_name(s, e.request)} finds {number(e.length)} of its {size} in the cache: {why}."
+
+
+def scored(e: ev.RequestMatched, size: int) -> bool:
+    """Whether a match among `size` tokens ended where it did because what follows is to be scored."""
+    return e.stop == "last token" and e.raw_length < size - 1
 
 
 def _admitted(e: ev.RequestAdmitted, s: State, texts: Texts) -> str:
