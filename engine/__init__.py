@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from engine.fleet.fleet import Fleet, open_engine
     from engine.grammar.grammars import check_grammar
     from engine.grammar.syntax import GrammarError
+    from engine.language import Program, ProgramError, State, program
     from engine.loaded import give_back
     from engine.models import devices, fetch_model, free_memory, load_model, load_tokenizer
     from engine.needs import model_needs
@@ -26,7 +27,10 @@ _HOMES = {
     "Fleet": "engine.fleet.fleet",
     "GrammarError": "engine.grammar.syntax",
     "ModelError": "engine.failures",
+    "Program": "engine.language",
+    "ProgramError": "engine.language",
     "SamplingParams": "engine.request",
+    "State": "engine.language",
     "check_grammar": "engine.grammar.grammars",
     "devices": "engine.models",
     "fetch_model": "engine.models",
@@ -36,10 +40,11 @@ _HOMES = {
     "load_tokenizer": "engine.models",
     "model_needs": "engine.needs",
     "open_engine": "engine.fleet.fleet",
+    "program": "engine.language",
 }
 __all__ = [
-    "Engine", "EngineConfig", "Fleet", "GrammarError", "ModelError", "SamplingParams",
-    "check_grammar", "devices", "fetch_model", "free_memory", "give_back", "load_model", "load_tokenizer", "model_needs", "open_engine",
+    "Engine", "EngineConfig", "Fleet", "GrammarError", "ModelError", "Program", "ProgramError", "SamplingParams", "State",
+    "check_grammar", "devices", "fetch_model", "free_memory", "give_back", "load_model", "load_tokenizer", "model_needs", "open_engine", "program",
 ]  # fmt: skip
 
 

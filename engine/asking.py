@@ -8,7 +8,6 @@ from typing import Any
 
 from engine.events import Namespace
 
-
 SCORED = 1024
 """Most tokens of a prompt that are scored: each needs the logits of the whole vocabulary."""
 

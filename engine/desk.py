@@ -8,7 +8,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from engine.asking import SubmitError, check_content, check_facts, check_ids, check_says, check_score, check_times, namespace_of
+from engine.asking import (
+    SubmitError,
+    check_content,
+    check_facts,
+    check_ids,
+    check_says,
+    check_score,
+    check_times,
+    namespace_of,
+)
 from engine.config import describe
 from engine.events import Namespace
 from engine.executor.base import Executor
