@@ -34,10 +34,10 @@ class Conductor:
 
     def turn(self) -> bool:
         """One step, with all that can run in it; false when nothing is left to run."""
-        if self._settle():
+        if self.look():
             return True
         ran = self.engine.step() is not None
-        return self._settle() or ran
+        return self.look() or ran
 
     def until(self, value: Value) -> None:
         """Drive until a value is there, or cannot be had."""
@@ -50,7 +50,7 @@ class Conductor:
         while self._waiting:
             self.until(self._waiting[0])
 
-    def _settle(self) -> bool:
+    def look(self) -> bool:
         """Ask what can be asked and take what has come, until nothing changes; whether anything ended."""
         before = len(self._waiting)
         while any([value.advance(self) for value in self._waiting]):

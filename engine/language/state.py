@@ -155,6 +155,10 @@ class State:
             self._get(value)
         return self._script.text()
 
+    def ask(self) -> None:
+        """Ask the engine all that can be asked by now, without a step: somebody else drives it."""
+        self._conductor.look()
+
     def finish(self) -> None:
         """Drive until everything is there that was asked for, here and in every branch; raises nothing for what cannot be had."""
         self._conductor.finish()

@@ -11,6 +11,7 @@ from workbench.experiments import (
     handbook,
     hits,
     jump,
+    language,
     memory,
     mooncake,
     optimal,
@@ -27,7 +28,7 @@ PLANS: dict[str, Plan] = {
     m.PLAN.name: m.PLAN
     for m in (
         walkthrough, attention, handbook, capacity, memory, hits, mooncake, schedule, aware, branch_lru, ordering, optimal, amdahl, speedup,
-        overhead, jump,
+        overhead, jump, language,
     )
 }  # fmt: skip
 
