@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from engine.fleet.fleet import Fleet, open_engine
     from engine.grammar.grammars import check_grammar
     from engine.grammar.syntax import GrammarError
+    from engine.language import Program, ProgramError, State, program
     from engine.loaded import give_back
     from engine.models import devices, fetch_model, free_memory, load_model, load_tokenizer
     from engine.needs import model_needs
@@ -28,9 +29,12 @@ _HOMES = {
     "Fleet": "engine.fleet.fleet",
     "GrammarError": "engine.grammar.syntax",
     "ModelError": "engine.failures",
+    "Program": "engine.language",
+    "ProgramError": "engine.language",
     "SamplingParams": "engine.request",
     "calibrate": "engine.calibration",
     "calibrated": "engine.calibration",
+    "State": "engine.language",
     "check_grammar": "engine.grammar.grammars",
     "devices": "engine.models",
     "fetch_model": "engine.models",
@@ -40,11 +44,12 @@ _HOMES = {
     "load_tokenizer": "engine.models",
     "model_needs": "engine.needs",
     "open_engine": "engine.fleet.fleet",
+    "program": "engine.language",
 }
 __all__ = [
-    "Calibration", "Engine", "EngineConfig", "Fleet", "GrammarError", "ModelError", "SamplingParams",
+    "Calibration", "Engine", "EngineConfig", "Fleet", "GrammarError", "ModelError", "Program", "ProgramError", "SamplingParams", "State",
     "calibrate", "calibrated", "check_grammar", "devices", "fetch_model", "free_memory", "give_back", "load_model", "load_tokenizer", "model_needs",
-    "open_engine",
+    "open_engine", "program",
 ]  # fmt: skip
 
 

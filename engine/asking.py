@@ -8,6 +8,9 @@ from typing import Any
 
 from engine.events import Namespace
 
+SCORED = 1024
+"""Most tokens of a prompt that are scored: each needs the logits of the whole vocabulary."""
+
 
 class SubmitError(ValueError):
     """A request that cannot be taken; one sentence naming the field and what is allowed."""
@@ -76,6 +79,18 @@ def check_content(content_at: Any, namespace: Namespace | None, prompt: int) -> 
         raise SubmitError(f"content_at: must be a token of the prompt, 0 to {prompt - 1}; got {content_at!r}")
     if content_at and (namespace is None or namespace[2] is None):
         raise SubmitError("content_at: says where content begins, and there is none; give content as well")
+
+
+def check_score(score_from: int | None, prompt: int) -> None:
+    """From which token on a prompt of so many tokens is scored."""
+    if score_from is None:
+        return
+    if not max(1, prompt - SCORED) <= score_from < prompt:
+        few = f" (at most the last {SCORED} tokens)" if prompt > SCORED else ""
+        raise SubmitError(
+            f"score_from: must be a token of the prompt after its first, {max(1, prompt - SCORED)} to {prompt - 1}{few}; got {score_from}"
+            if prompt > 1 else "score_from: the prompt has one token, and nothing stands before it to say how likely it is"
+        )
 
 
 def check_says(says: Any, vocabulary: int) -> None:

@@ -8,7 +8,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from engine.asking import SubmitError, check_content, check_facts, check_ids, check_says, check_times, namespace_of
+from engine.asking import (
+    SubmitError,
+    check_content,
+    check_facts,
+    check_ids,
+    check_says,
+    check_score,
+    check_times,
+    namespace_of,
+)
 from engine.config import describe
 from engine.events import Namespace
 from engine.executor.base import Executor
@@ -83,6 +92,7 @@ class Desk:
         check_facts(priority, store, label, pin)
         check_says(says, self._executor.vocab_size)
         ids = self._prompt_ids(prompt, messages)
+        check_score(sampling.score_from, len(ids))
         check_content(content_at, namespace, len(ids))
         content, number = None, 0
         if namespace is not None and content_at:

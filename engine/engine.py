@@ -102,6 +102,11 @@ class Engine:
         `Desk.make` takes. Raises SubmitError naming the field that is wrong.
         """
         request, when = self.make(prompt, **asked)
+        self.enter(request, when)
+        return request.id
+
+    def enter(self, request: Request, when: When) -> None:
+        """A request that is made arrives: now, or when it is due."""
         if when.abort_at_step is not None:
             self._aborts[request.id] = when.abort_at_step
         if when.after is not None and when.after not in self._live and not self._arrivals.expects(when.after):
@@ -110,7 +115,6 @@ class Engine:
             self._arrive(request, self.clock.now())
         else:
             self._arrivals.add(request, when.at, when.at_step, when.after, when.think)
-        return request.id
 
     def make(self, prompt: str | Sequence[int] | None = None, **asked: Any) -> tuple[Request, When]:
         """A request that has not arrived, and when it does; its id is taken. Raises SubmitError."""
@@ -275,7 +279,7 @@ class Engine:
             priority=request.priority, label=request.label, store=request.store, pin=request.pin,
             content=request.content, content_at=request.content_at,
             note=self._remark(request),
-            regex=request.params.regex, json_schema=self.constrained.schema(request.params),
+            regex=request.params.regex, json_schema=self.constrained.schema(request.params), score_from=request.params.score_from,
         )  # fmt: skip
         refusal = self.scheduler.refusal(request)
         if refusal:

@@ -122,6 +122,8 @@ class RequestArrived(Event, tag="request.arrived"):
     """The pattern that its answer has to match."""
     json_schema: str | None = None
     """The JSON schema that its answer has to follow, as JSON text."""
+    score_from: int | None = None
+    """The first prompt token that is to be scored; what the cache may hand out ends before the token in front of it."""
 
 
 class RequestRefused(Event, tag="request.refused"):
@@ -514,6 +516,15 @@ class TokenEmitted(Event, tag="token.emitted"):
     top: list[tuple[int, float]] = []
 
 
+class TokensScored(Event, tag="tokens.scored"):
+    """How likely a prompt's own tokens are, each after all before it: log-probabilities of those from `start` on."""
+
+    request: str
+    start: int
+    """Position of the first scored token in the prompt."""
+    logprobs: list[float]
+
+
 # --- grammar -----------------------------------------------------------------------------------
 
 
@@ -650,7 +661,7 @@ AnyEvent = (
     | NodeCreated | NodeSplit | NodeGrown | NodeTouched | NodeLocked | NodeUnlocked | NodeTrimmed
     | NodeEvicted | NodeDemoted | NodeRestored | NodePinned | Eviction
     | PageAllocated | PageFreed
-    | StepPlanned | StepStarted | StepFinished | TokenEmitted
+    | StepPlanned | StepStarted | StepFinished | TokenEmitted | TokensScored
     | GrammarCompiled | GrammarWaiting | GrammarMasked | GrammarJumped | GrammarVerified | GrammarRolledBack
     | DraftVerified
     | ExecutorFailed | InvariantBroken

@@ -78,6 +78,8 @@ class Outcomes:
         request.kv += len(row.tokens) - row.drafted
         if request.status is Status.PREFILL and request.kv >= request.target:
             request.status = Status.DECODE
+        if sampled is not None and sampled.scores:
+            request.take_scores(row.scored.start, sampled.scores)
         new = self._answers.take(request, sampled.tokens) if sampled is not None else []
         request.kv += max(len(new) - 1, 0)
         self._totals.output_tokens += len(new)
@@ -114,6 +116,8 @@ class Outcomes:
             )  # fmt: skip
         progress = self._progress(request, new)
         reason, matched = self._reason(request, new, sampled)
+        if request.scores and request.status is Status.DECODE:
+            self._emit(ev.TokensScored, request=request.id, start=request.params.score_from, logprobs=request.scores)
         if reason is not None:
             self._finish(request, reason, matched)
             progress.text, progress.reason = progress.text + (request.tail or ""), reason

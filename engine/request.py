@@ -40,6 +40,7 @@ class SamplingParams(Asked):
     stop: tuple[str, ...] = Field((), max_length=16)
     stop_token_ids: tuple[int, ...] = Field((), max_length=64, description="end after any of these, as after an end of text")
     logprobs: int | None = Field(None, ge=1, le=20, description="top few to report with each token")
+    score_from: int | None = Field(None, ge=1, description="log-probabilities of the prompt's tokens from this one on")
     regex: str | None = Field(None, max_length=100_000, description="the answer matches this pattern, from end to end")
     json_schema: dict[str, Any] | bool | None = Field(None, description="the answer is JSON that follows this schema")
 
@@ -54,6 +55,8 @@ class SamplingParams(Asked):
             raise ValueError("regex: give either regex or json_schema; both are there")
         if self.constrained and self.ignore_eos:
             raise ValueError("ignore_eos: a grammar says where the answer may end; leave one of them out")
+        if self.score_from is not None and self.max_new_tokens:
+            raise ValueError(f"score_from: scores a prompt and answers nothing; max_new_tokens must be 0, got {self.max_new_tokens}")
         return self
 
 
@@ -86,6 +89,8 @@ class Request:
     received: int = 0
     """Tokens whose KV comes with it from another engine."""
     says: list[Any] | None = None
+    scores: list[float] = field(default_factory=list)
+    """Log-probabilities of the prompt's tokens from `score_from` on, as far as they are computed."""
     fail_at_step: int | None = None
     walk: Walk | None = None
     """Where it stands in its grammar; None without one, and until that is compiled."""
@@ -160,11 +165,19 @@ class Request:
         return self._packed
 
     def packed_but_last(self) -> bytes:
-        """What may be looked up: all but the last token, which must run."""
-        size = self.size
-        if self._query is None or len(self._query) != (size - 1) * WIDTH:
-            self._query = self.packed(size - 1)
+        """What may be looked up: all but the last token, which must run.
+
+        Where tokens are to be scored, so must the one before the first of them: its logits say how likely that is.
+        """
+        known = self.size - 1 if self.params.score_from is None else self.params.score_from - 1
+        if self._query is None or len(self._query) != known * WIDTH:
+            self._query = self.packed(known)
         return self._query
+
+    def take_scores(self, at: int, scores: list[float]) -> None:
+        """Note the log-probabilities of the prompt's tokens from position `at` on; a second run of a prefill replaces the first."""
+        assert self.params.score_from is not None
+        self.scores[at - self.params.score_from :] = scores
 
     @property
     def size(self) -> int:

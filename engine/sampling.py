@@ -66,3 +66,11 @@ def logprobs(logits: torch.Tensor, token: int, few: int) -> tuple[float, list[tu
     top = logs.topk(min(few, len(logs)))
     pairs = zip(top.indices.tolist(), top.values.tolist(), strict=True)
     return float(logs[token]), [(int(i), float(v)) for i, v in pairs]
+
+
+def prompt_logprobs(logits: torch.Tensor, tokens: list[int]) -> list[float]:
+    """The log-probability of each of `tokens` [n] under the logits before it [n, vocabulary]."""
+    logs = logits.float().log_softmax(-1)
+    wanted = torch.tensor(tokens, device=logits.device)
+    found: list[float] = logs.gather(1, wanted[:, None])[:, 0].tolist()
+    return found

@@ -1,4 +1,4 @@
-"""The commands: run, compare, calibrate, experiment, experiments, why, export, app.
+"""The commands: run, compare, calibrate, experiment, experiments, program, why, export, app.
 
 Progress goes to stderr; `--json` prints one document on stdout. Exit codes: 0; 1 a broken invariant or
 failed check; 2 bad input; 130 stopped.
@@ -17,7 +17,7 @@ import msgspec
 from engine import ModelError
 from engine import events as ev
 from workbench import compare as comparing
-from workbench import experiments
+from workbench import experiments, programs
 from workbench import scenario as scenarios
 from workbench.experiments.words import table as rows_of
 from workbench.explain import RunExplainer, plain
@@ -77,6 +77,14 @@ def _parser() -> argparse.ArgumentParser:
 
     listed = commands.add_parser("experiments", help="the published experiments that can be run here")
     listed.set_defaults(do=_experiments)
+
+    written = commands.add_parser("program", help="an example program in the engine's language", description=f"Programs: {', '.join(programs.PROGRAMS)}.")
+    written.add_argument("name", metavar="NAME")
+    written.add_argument("--model", default="embedded", help="`embedded`, a transformers id or a local folder")
+    written.add_argument("--trace", type=Path, metavar="OUT.jsonl", help="write the trace")
+    written.add_argument("--json", action="store_true", help="print what was found and the report as one JSON document")
+    written.add_argument("--check", action="store_true", help="watch the invariant at every step")
+    written.set_defaults(do=_program)
 
     three = commands.add_parser("export", help="a recorded trace as one HTML file that opens offline")
     three.add_argument("trace", type=Path, metavar="TRACE.jsonl")
@@ -242,6 +250,21 @@ def _experiments(args: argparse.Namespace) -> int:
     width = max(map(len, experiments.PLANS))
     for plan in experiments.PLANS.values():
         print(f"{plan.name.ljust(width)}  {plan.question}\n{' ' * width}  {plan.kind}; quick: {plan.quick}; full: {plan.full}" + (f"; --file: {plan.takes}" if plan.takes else ""))
+    return OK
+
+
+def _program(args: argparse.Namespace) -> int:
+    from engine import load_model  # torch only where a model runs
+
+    example = programs.find(args.name)
+    done, trace = programs.perform(example, args.model, load_model(args.model, progress=_progress()), check=args.check)
+    if args.trace:
+        trace.write(args.trace)
+    if args.json:
+        _print_json(done)
+    else:
+        print("\n".join(f"{name}: {value}" for name, value in done.found.items()))
+        print(f"\n{table(done.run)}")
     return OK
 
 

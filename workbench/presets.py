@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-ORDER = ("handbook", "walkthrough", "chat", "capacity-cyclic", "capacity-grouped", "passages", "burst")
+ORDER = ("handbook", "walkthrough", "chat", "fork", "capacity-cyclic", "capacity-grouped", "passages", "burst")
 """Presets that come first, in this order; the others follow by name."""
 
 

@@ -36,7 +36,7 @@ def as_scenario(trace: ev.Trace, overrides: dict[str, Any] | None = None) -> Sce
         requests.append(
             {
                 "id": event.request, "label": event.label, "at_step": event.step, "tokens": event.prompt,
-                "max_new_tokens": event.max_new_tokens, "salt": salt, "adapter": adapter,
+                "max_new_tokens": event.max_new_tokens, "score_from": event.score_from, "salt": salt, "adapter": adapter,
                 "content": content if event.content is None else event.content, "content_at": event.content_at,
                 "says": list(said), "store": event.store, "pin": event.pin, "priority": event.priority,
                 "stop_token_ids": [stop] if isinstance(stop, int) else [],
@@ -93,9 +93,14 @@ def _link(header: ev.Header) -> dict[str, Any]:
 
 
 def _note(trace: ev.Trace) -> str | None:
-    """The recording's note; with a word where it had grammars, which a replay has no tokens for."""
+    """The recording's note; with a word where it had grammars or scores, for which a replay has no model."""
     shaped = any(isinstance(e, ev.RequestArrived) and (e.regex or e.json_schema) for e in trace.events)
-    said = [trace.header.note, "Replayed without its grammars: the recorded tokens come one a pass, none is jumped over." if shaped else None]
+    scored = any(isinstance(e, ev.TokensScored) for e in trace.events)
+    said = [
+        trace.header.note,
+        "Replayed without its grammars: the recorded tokens come one a pass, none is jumped over." if shaped else None,
+        "Replayed without its scores: the recorded log-probabilities stand in the recording." if scored else None,
+    ]
     return " ".join(s for s in said if s) or None
 
 

@@ -85,7 +85,7 @@ def submit(engine: Engine | Fleet, request: RequestSpec, seed: int, logprobs: in
         label=request.label, says=request.says, max_new_tokens=request.max_new_tokens,
         ignore_eos=request.ignore_eos, temperature=request.temperature, top_p=request.top_p,
         top_k=request.top_k, seed=fixed, stop=tuple(request.stop), stop_token_ids=tuple(request.stop_token_ids), logprobs=logprobs,
-        regex=request.regex, json_schema=request.json_schema,
+        regex=request.regex, json_schema=request.json_schema, score_from=request.score_from,
     )  # fmt: skip
 
 

@@ -54,6 +54,7 @@ class RequestSpec(Asked):
     seed: int | None = Field(None, ge=0, le=2**63 - 1)
     stop: list[str] = Field(default_factory=list, max_length=16)
     stop_token_ids: list[int] = Field(default_factory=list, max_length=64)
+    score_from: int | None = Field(None, ge=1, description="the first prompt token whose log-probability is wanted; with max_new_tokens: 0")
     regex: str | None = None
     json_schema: dict[str, Any] | bool | None = None
     salt: str | None = None
@@ -86,6 +87,8 @@ class RequestSpec(Asked):
             raise ValueError("pin: holds what the request stores, and store is false; leave one of them out")
         if self.regex is not None and self.json_schema is not None:
             raise ValueError("regex: give either regex or json_schema; both are there")
+        if self.score_from is not None and self.max_new_tokens:
+            raise ValueError("score_from: scores a prompt and answers nothing; give max_new_tokens: 0 as well")
         return self
 
     @property

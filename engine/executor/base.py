@@ -46,6 +46,14 @@ class Row:
         return True
 
     @property
+    def scored(self) -> range:
+        """Positions of the prompt's tokens that this row scores: the one before each of them runs here."""
+        first = self.request.params.score_from
+        if first is None:
+            return range(0)
+        return range(max(first, self.start + 1), min(self.start + len(self.tokens) + 1, len(self.request.prompt)))
+
+    @property
     def draft(self) -> list[int]:
         """The drafted tokens."""
         return self.tokens[len(self.tokens) - self.drafted :]
@@ -69,6 +77,8 @@ class Sampled:
     """Drafted tokens, without a grammar, that the row goes on with before `token`."""
     likely: list[tuple[float, list[tuple[int, float]]]] = field(default_factory=list)
     """Where asked for: log-probability and top few of each of `agreed`."""
+    scores: list[float] = field(default_factory=list)
+    """The log-probabilities of the row's `scored` tokens."""
 
     @property
     def tokens(self) -> list[int]:

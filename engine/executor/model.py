@@ -22,7 +22,7 @@ from engine.grammar.vocabulary import Vocabulary
 from engine.loaded import LoadedModel
 from engine.models import load_model
 from engine.request import Request, SamplingParams
-from engine.sampling import check_numbers, choose, logprobs
+from engine.sampling import check_numbers, choose, logprobs, prompt_logprobs
 
 PROBE_TOKENS = 256
 """Tokens of the prompt that is computed to measure the prefill rate."""
@@ -136,8 +136,10 @@ class ModelExecutor:
         at = 0
         while at < len(order):
             row = rows[order[at]]
-            here = logits[at : at + 1 + row.drafted]
-            if row.request.walk is not None:
+            here = logits[at : at + (1 + row.drafted if row.sample else len(row.scored))]
+            if not row.sample:
+                sampled = Sampled(None, scores=prompt_logprobs(here, [row.request.prompt[i] for i in row.scored]))
+            elif row.request.walk is not None:
                 sampled = self._look(row, here)
             elif row.drafted:
                 sampled = self._agree(row, here, greedy[at : at + len(here)])

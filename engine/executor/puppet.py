@@ -8,6 +8,7 @@ sequence needs there, so a wrong page, an early match or a lost lock shows at on
 from __future__ import annotations
 
 import functools
+import math
 import zlib
 from collections.abc import Sequence
 
@@ -16,13 +17,16 @@ import numpy.typing as npt
 
 from engine.config import Clock
 from engine.events import Namespace
-from engine.executor.base import Row, StepResult, Tokenizer
+from engine.executor.base import Row, Sampled, StepResult, Tokenizer
 from engine.executor.scripted import VOCABULARY, answer, spelling
 from engine.grammar.vocabulary import Vocabulary
 from engine.request import Request
 
 LINK = 1e9
 """Bytes a second between the tiers, where the configuration names none."""
+
+UNRANKED = 8
+"""Places behind the last of a ranking at which the puppet puts what the ranking does not name."""
 
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 Hashes = npt.NDArray[np.uint64]
@@ -61,7 +65,10 @@ class Chain:
 
 
 class PuppetExecutor:
-    """Answers by script (`Request.says`), or with ids that hash what it reads back from its pages (`scripted`)."""
+    """Answers by script (`Request.says`), or with ids that hash what it reads back from its pages (`scripted`).
+
+    It scores a prompt's tokens likewise: the r-th of a ranking has probability 2^-r.
+    """
 
     virtual = True
     vocab_size = VOCABULARY
@@ -97,7 +104,7 @@ class PuppetExecutor:
         for row in rows:
             self._write(row)
         read = [self._read(row) for row in rows]
-        answers = [answer(row, h.tolist(), self.eos_ids) if row.sample else None for row, h in zip(rows, read, strict=True)]
+        answers = [answer(row, h.tolist(), self.eos_ids) if row.sample else self._score(row) for row, h in zip(rows, read, strict=True)]
         return StepResult(answers, self.clock.step + self.clock.token * sum(len(row.tokens) for row in rows))
 
     def _rates(self, host_bandwidth: float | None) -> dict[str, float]:
@@ -163,3 +170,25 @@ class PuppetExecutor:
                 f"{slots[at] // self.page_size}) holds id {self._ids[slots[at]]} of position {self._positions[slots[at]]}"
             )
         return self._hashes[slots[-1 - row.drafted :]]
+
+    def _score(self, row: Row) -> Sampled | None:
+        """Scores of a prompt's tokens: by their place in the script's rankings, or from a hash of all that came before.
+
+        A script that is over has no scores.
+        """
+        request, chain = row.request, self._chains[row.request.id]
+        scores: list[float] = []
+        for position in row.scored:
+            token = request.prompt[position]
+            if request.says is None:
+                mixed = (int(chain.hashes[position - 1]) ^ token) * 0x9E3779B97F4A7C15 % (1 << 64)
+                scores.append(-8 * (mixed >> 11) / (1 << 53))
+                continue
+            at = position - (request.params.score_from or 0)
+            if at >= len(request.says):
+                return None
+            item = request.says[at]
+            ranking = [item] if isinstance(item, int) else item
+            place = ranking.index(token) if token in ranking else len(ranking) + UNRANKED
+            scores.append(-(place + 1) * math.log(2))
+        return Sampled(None, scores=scores) if scores else None

@@ -60,7 +60,7 @@ class Step:
     """A packed step of T tokens.
 
     `ids`, `positions` and `slots` are [T]; `sampled` [n] says at which packed tokens logits are wanted,
-    and `sampled_rows` to which row of the plan each of them belongs: a row with drafted tokens has several.
+    and `sampled_rows` to which row of the plan each of them belongs: a row with drafted or scored tokens has several.
     """
 
     ids: torch.Tensor
@@ -92,12 +92,7 @@ def pack(rows: list[Row], page_size: int, device: torch.device, dtype: torch.dty
         members = [rows[i] for i in order[first:last]]
         decodes.append(_decode(members, int(starts[first]), page_size, device, dtype))
         first = last
-    looks = [
-        (int(starts[k + 1]) - back, i)
-        for k, i in enumerate(order)
-        if rows[i].sample
-        for back in range(rows[i].drafted + 1, 0, -1)
-    ]
+    looks = [(int(starts[k]) + at, i) for k, i in enumerate(order) for at in _looks(rows[i])]
     return Step(
         ids=torch.tensor([t for i in order for t in rows[i].tokens], device=device),
         positions=_tensor(np.concatenate([_positions(rows[i]) for i in order]), device),
@@ -107,6 +102,13 @@ def pack(rows: list[Row], page_size: int, device: torch.device, dtype: torch.dty
         sampled=torch.tensor([at for at, _ in looks], dtype=torch.long, device=device),
         sampled_rows=[i for _, i in looks],
     )
+
+
+def _looks(row: Row) -> range:
+    """Which of a row's tokens have their logits looked at."""
+    if row.sample:
+        return range(len(row.tokens) - row.drafted - 1, len(row.tokens))
+    return range(row.scored.start - row.start - 1, row.scored.stop - row.start - 1) if row.scored else range(0)
 
 
 def _tensor(array: np.ndarray, device: torch.device) -> torch.Tensor:

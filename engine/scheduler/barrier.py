@@ -63,9 +63,9 @@ class Barrier:
     def _sharing(self, request: Request, known: int, others: Iterable[Request]) -> Request | None:
         """The first of the others that goes through the page after what this one knows, and stores it."""
         stop = known + self._page
-        if stop > request.size - 1:
-            return None
         start = request.packed_but_last()[: stop * WIDTH]
+        if len(start) < stop * WIDTH:
+            return None
         for other in others:
             # A waiting one's prompt is still its size; a running one computes up to its target.
             reach = other.target if other.status is Status.PREFILL else other.size

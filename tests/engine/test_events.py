@@ -28,7 +28,7 @@ request.remapped request.retracted request.aborted request.finished
 queue.ordered request.passed_over
 node.created node.split node.grown node.touched node.locked node.unlocked node.trimmed node.evicted
 node.demoted node.restored node.pinned eviction
-page.allocated page.freed step.planned step.started step.finished token.emitted
+page.allocated page.freed step.planned step.started step.finished token.emitted tokens.scored
 grammar.compiled grammar.waiting grammar.masked grammar.jumped grammar.verified grammar.rolled_back
 draft.verified
 executor.failed invariant.broken

@@ -23,7 +23,7 @@ from workbench.workloads.ceiling import best_possible
 pytestmark = pytest.mark.xdist_group("experiments")  # each quick version runs once
 
 SCRIPTED = (
-    "walkthrough", "handbook", "capacity", "memory", "hits", "mooncake", "schedule", "aware", "branch-lru", "ordering", "optimal", "overlap", "offload", "routing", "separate", "amdahl", "speedup",
+    "walkthrough", "handbook", "capacity", "memory", "hits", "mooncake", "schedule", "aware", "branch-lru", "ordering", "optimal", "overlap", "offload", "routing", "separate", "amdahl", "speedup", "language",
 )  # fmt: skip
 
 

@@ -271,6 +271,8 @@ LATER: list[tuple[type[ev.Event], dict[str, Any], str]] = [
     (ev.NodePinned, {"node": 0, "until": 0, "refused": 3}, "Nothing is pinned: 3 pages refused, the pin budget is used up."),
     (ev.PageAllocated, {"pages": [1, 2, 3], "owners": ["R1", 1], "counts": [1, 2], "tier": "host"}, "3 pages of the host leave the free list for R1 (1), node #1 (2)."),
     (ev.TokenEmitted, {"request": "R1", "position": 2, "token": 91, "source": "forced"}, "Output token 3 of R1 (ask) is “!”, forced: the mask left only this one."),
+    (ev.TokensScored, {"request": "R1", "start": 1, "logprobs": [-0.25, -0.75]}, "Prompt tokens 2 to 3 of R1 (ask) are scored: mean logprob -0.500."),
+    (ev.TokensScored, {"request": "R1", "start": 2, "logprobs": [-0.75]}, "Prompt token 3 of R1 (ask) is scored: logprob -0.750."),
     (ev.TokenEmitted, {"request": "R1", "position": 0, "token": 90, "logprob": -0.25}, "Output token 1 of R1 (ask) is “Here”, sampled, logprob -0.250."),
     (ev.GrammarCompiled, {"request": "R1", "seconds": 0.0125, "source": "[0-9]+", "backend": "own", "states": 3},
      "The grammar of R1 (ask) is ready after 12.5 ms: 3 states (own)."),
@@ -298,7 +300,7 @@ def test_sentences_of_what_small_runs_do_not_show(kind: type[ev.Event], fields: 
 def test_every_kind_of_the_contract_has_its_sentence() -> None:
     from workbench.explain.sentences import SAY
 
-    assert set(SAY) == set(ev.KINDS.values()) and len(SAY) == 42
+    assert set(SAY) == set(ev.KINDS.values()) and len(SAY) == 43
 
 
 @pytest.mark.parametrize("more", [{}, TIERS], ids=["one tier", "two tiers"])

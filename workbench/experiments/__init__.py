@@ -12,6 +12,7 @@ from workbench.experiments import (
     handbook,
     hits,
     jump,
+    language,
     memory,
     mooncake,
     offload,
@@ -32,7 +33,7 @@ PLANS: dict[str, Plan] = {
     m.PLAN.name: m.PLAN
     for m in (
         walkthrough, attention, handbook, capacity, memory, hits, mooncake, schedule, aware, branch_lru, ordering, optimal, amdahl, speedup,
-        overhead, overlap, offload, jump, groups, routing, separate,
+        overhead, overlap, offload, jump, language, groups, routing, separate,
     )
 }  # fmt: skip
 

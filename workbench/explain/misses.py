@@ -15,6 +15,7 @@ from workbench.explain.index import Past
 from workbench.explain.moment import Moment, to_event, to_node, to_request, unique
 from workbench.explain.parting import side_by_side, stored_by
 from workbench.explain.remembered import Gone, shared
+from workbench.explain.sentences.requests import SCORED, scored
 from workbench.explain.words import (
     capital,
     count,
@@ -37,6 +38,7 @@ REASONS = {
     "not kept": "another request had it and stored nothing",
     "short": "it is shorter than a page",
     "last token": "everything but the last token, which must run",
+    "scored": "everything in front of what is to be scored",
     "page": "it ends or parts inside a page",
     "parted": "it parts from what is stored",
     "end": "what is stored ends there",
@@ -92,6 +94,8 @@ def why(moment: Moment, m: ev.RequestMatched) -> Reason:
     if m.stop == "off":
         return Reason(code="off", text="the cache is off, so nothing is looked up and nothing is kept")
     look = _Lookup(moment, m)
+    if scored(m, look.size):
+        return Reason(code="scored", text=SCORED)
     return _outside(look) or _inside(look)
 
 

@@ -10,11 +10,15 @@ from workbench.explain import words
 from workbench.explain.words import Texts, count, listed, number, quoted, request_name, seconds, token
 from workbench.replay import State
 
+SCORED = "what follows is to be scored, and so must run"
 WAS = {"waiting": "waiting", "prefill": "in prefill", "decode": "in decode"}
 
 
 def _arrived(e: ev.RequestArrived, s: State, texts: Texts) -> str:
     asks = f"may answer with up to {count(e.max_new_tokens, 'token')}" if e.max_new_tokens else "asks for no answer"
+    if e.score_from is not None:
+        scores = len(e.prompt) - e.score_from
+        asks = "asks how likely the last of them is" if scores == 1 else f"asks how likely the last {number(scores)} of them are"
     space = f", in {words.namespace(e.namespace)}" if e.namespace else ""
     keep = "" if e.store else ", and leaves nothing in the cache"
     shape = ", as JSON by a schema" if e.json_schema is not None else f", to match {quoted(e.regex)}" if e.regex is not None else ""
@@ -64,9 +68,11 @@ def rounded(e: ev.RequestMatched, page_size: int) -> str:
 
 def _matched(e: ev.RequestMatched, s: State, texts: Texts) -> str:
     r = s.requests[e.request]
-    size = f"{number(len(r.prompt) + len(r.output))} {'' if r.output else 'prompt '}tokens"
+    all_of_it = len(r.prompt) + len(r.output)
+    size = f"{number(all_of_it)} {'' if r.output else 'prompt '}tokens"
     host = f", {number(e.host_length)} more on the host" if e.host_length else ""
-    return f"{request_name(s, e.request)} finds {number(e.length)} of its {size} in the cache{host}: {stopped(e, s.page_size, texts)}."
+    why = SCORED if scored(e, all_of_it) else stopped(e, s.page_size, texts)
+    return f"{request_name(s, e.request)} finds {number(e.length)} of its {size} in the cache{host}: {why}."
 
 
 def decided(e: ev.RequestAdmitted) -> str:
@@ -78,6 +84,11 @@ def decided(e: ev.RequestAdmitted) -> str:
     if e.loaded:
         return f"{count(e.loaded, 'token')} of it loaded from the host: {load}, where computing takes {compute}"
     return f"the host's {count(e.host, 'token')} are computed again: {compute}, where loading takes {load}"
+
+
+def scored(e: ev.RequestMatched, size: int) -> bool:
+    """Whether a match among `size` tokens ended where it did because what follows is to be scored."""
+    return e.stop == "last token" and e.raw_length < size - 1
 
 
 def _admitted(e: ev.RequestAdmitted, s: State, texts: Texts) -> str:

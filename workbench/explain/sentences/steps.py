@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import fmean
 from typing import Any
 
 from engine import events as ev
@@ -83,6 +84,13 @@ def _draft(e: ev.DraftVerified, s: State, texts: Texts) -> str:
     )
 
 
+def _scored(e: ev.TokensScored, s: State, texts: Texts) -> str:
+    last = e.start + len(e.logprobs) - 1
+    if last == e.start:
+        return f"Prompt token {number(last + 1)} of {request_name(s, e.request)} is scored: logprob {e.logprobs[0]:.3f}."
+    return f"Prompt tokens {number(e.start + 1)} to {number(last + 1)} of {request_name(s, e.request)} are scored: mean logprob {fmean(e.logprobs):.3f}."
+
+
 def _failed(e: ev.ExecutorFailed, s: State, texts: Texts) -> str:
     return f"The forward pass fails ({e.error}): {listed(e.members)} {'ends' if len(e.members) == 1 else 'end'} with an error, the engine goes on."
 
@@ -104,6 +112,7 @@ STEPS: dict[type[ev.Event], Callable[[Any, State, Texts], str]] = {
     ev.StepFinished: _finished,
     ev.TokenEmitted: _emitted,
     ev.DraftVerified: _draft,
+    ev.TokensScored: _scored,
     ev.ExecutorFailed: _failed,
     ev.InvariantBroken: _broken,
 }
