@@ -121,6 +121,8 @@ class EngineConfig(Asked):
             raise ValueError(
                 "grammar: xgrammar is not installed (pip install 'radix-workbench[xgrammar]'); own and llguidance are here"
             )
+        if self.executor == "cost" and self.hardware in PROFILES:
+            PROFILES[self.hardware].check_room(self.pages, self.page_size)
         if self.chunk is not None and self.prefill_budget is not None and self.chunk > self.prefill_budget:
             raise ValueError(f"chunk: {self.chunk} is above prefill_budget ({self.prefill_budget}); lower one of them")
         if self.cache == "blocks" and self.eviction != "lru":
