@@ -1,4 +1,4 @@
-"""The commands: run, compare, calibrate, experiment, experiments, why, export, app.
+"""The commands: run, compare, calibrate, experiment, experiments, calculate, why, export, app.
 
 Progress goes to stderr; `--json` prints one document on stdout. Exit codes: 0; 1 a broken invariant or
 failed check; 2 bad input; 130 stopped.
@@ -16,9 +16,11 @@ import msgspec
 
 from engine import ModelError
 from engine import events as ev
+from workbench import calculation, experiments
 from workbench import compare as comparing
-from workbench import experiments
 from workbench import scenario as scenarios
+from workbench.calculation import CALCULATORS
+from workbench.calculators import MODELS
 from workbench.experiments.words import table as rows_of
 from workbench.explain import Explainer, plain
 from workbench.presets import preset_names
@@ -77,6 +79,17 @@ def _parser() -> argparse.ArgumentParser:
 
     listed = commands.add_parser("experiments", help="the published experiments that can be run here")
     listed.set_defaults(do=_experiments)
+
+    sums = commands.add_parser("calculate", help="what arithmetic says: memory, offload, speedup, amdahl, attention")
+    kinds = sums.add_subparsers(required=True, metavar="CALCULATOR", dest="calculator")
+    for one_sum in CALCULATORS.values():
+        asked = kinds.add_parser(one_sum.name, help=one_sum.about, description=one_sum.about)
+        if one_sum.shapes:
+            asked.add_argument("--model", metavar="NAME", help=f"a published shape, instead of its numbers: {', '.join(MODELS)}")
+        for number in one_sum.fields:
+            asked.add_argument(f"--{number.key}", dest=number.key, metavar="N", help=f"{number.label}; {number.default:g} if not given".replace("%", "%%"))
+        asked.add_argument("--json", action="store_true", help="print the answer as one JSON document")
+        asked.set_defaults(do=_calculate)
 
     three = commands.add_parser("export", help="a recorded trace as one HTML file that opens offline")
     three.add_argument("trace", type=Path, metavar="TRACE.jsonl")
@@ -241,6 +254,15 @@ def _experiments(args: argparse.Namespace) -> int:
     width = max(map(len, experiments.PLANS))
     for plan in experiments.PLANS.values():
         print(f"{plan.name.ljust(width)}  {plan.question}\n{' ' * width}  {plan.kind}; quick: {plan.quick}; full: {plan.full}" + (f"; --file: {plan.takes}" if plan.takes else ""))
+    return OK
+
+
+def _calculate(args: argparse.Namespace) -> int:
+    answer = calculation.find(args.calculator).answer({key: value for key, value in vars(args).items() if value is not None})
+    if args.json:
+        _print_json(answer)
+    else:
+        print(calculation.in_words(answer))
     return OK
 
 
