@@ -18,8 +18,10 @@ from workbench.experiments import (
     optimal,
     ordering,
     overhead,
+    prefill,
     schedule,
     speedup,
+    three_cases,
     walkthrough,
 )
 from workbench.experiments.bench import Bench, Plan, StoppedError
@@ -29,7 +31,7 @@ PLANS: dict[str, Plan] = {
     m.PLAN.name: m.PLAN
     for m in (
         walkthrough, attention, handbook, capacity, memory, hits, mooncake, schedule, aware, branch_lru, ordering, optimal, amdahl, speedup,
-        overhead, offload, jump, groups,
+        prefill, overhead, offload, jump, groups, three_cases,
     )
 }  # fmt: skip
 
