@@ -32,6 +32,7 @@ element.addEventListener("click", (event) => {
   mark(name);
   remember({ experiment: name });
   fold();
+  scrollTo(0, 0);
   trigger("chosen", { name });
 });
 

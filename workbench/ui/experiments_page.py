@@ -145,7 +145,7 @@ class ExperimentsPage:
             c.said: text.message(EMPTY), c.size: made.size if made else QUICK, **self._ask(GUESSES.get(name)), **self._hidden(),
         }  # fmt: skip
         if made is not None and made.result.name == name:
-            return base | {c.held: id, c.guess: SKIPPED, c.said: text.message("The result of this address, as it was made.")} | self._show(made)
+            return base | {c.held: id, c.guess: SKIPPED, c.said: text.message("The result of this address, as it was made.")} | self._settled() | self._show(made)
         if id:
             gone = f"The result of this address is gone: the server keeps the last {KEPT}, as long as it runs. Press Run to make one."
             return base | {c.said: text.message(gone, "error")}
