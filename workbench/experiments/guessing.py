@@ -59,9 +59,9 @@ GUESSES: dict[str, Guess] = {
     "speedup": Guess("Long prompts, short answers, 84 % of the prompt tokens reused. How many times faster does the whole request become?", r"long prompts, short answers: whole request", "times"),
     "prefill": Guess("Nearly all of a long prompt is known. How many times sooner does its first token come on this machine?", r"^times sooner", "times"),
     "groups": Guess("Four groups with a 4,096-token system prompt each, on a simulated L4. How many times sooner does the median answer begin with the cache?", r"simulated L4: times sooner", "times"),
-    "three-cases": Guess("Everything is asked a second time. Where does the whole request gain most?", options={
-        "one handbook that all share": r"simulated L4: one shared handbook: whole", "many handbooks, not all of which fit": r"simulated L4: many unrelated handbooks: whole",
-        "long answers": r"simulated L4: long answers: whole",
+    "three-cases": Guess("The handbooks were read before. Against an engine without a cache, where does the whole request gain most?", options={
+        "one handbook that all share": r"simulated L4: one shared handbook, warmed against no cache: whole", "many handbooks, not all of which fit": r"simulated L4: many unrelated handbooks, warmed against no cache: whole",
+        "long answers": r"simulated L4: long answers, warmed against no cache: whole",
     }),
     "offload": Guess("1 GiB of saved state over a link of 25 GB/s. From how many milliseconds of computing on does loading win?", r"load and computing take the same", "ms"),
     "overhead": Guess("Nothing is ever reused, so the tree is pure cost. What share of the whole run goes into it?", r"inside the cache, of the whole run", "%"),
