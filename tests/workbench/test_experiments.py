@@ -95,11 +95,12 @@ def test_agreement_follows_from_the_rule() -> None:
 
 
 def test_numbers_and_verdicts_in_words() -> None:
-    assert [amount(86016, "tokens"), amount(9.50, "%"), amount(0.00123, "s"), amount(None, "s")] == [
+    assert [amount(86016, "tokens"), amount(9.50, "%"), amount(0.00123, "s"), amount(None, "s"), amount(3.21e-6, "")] == [
         "86,016 tokens",
         "9.5 %",
         "0.0012 s",
         "-",
+        "3.2e-06",
     ]
     assert [
         verdict(exact("", 1, 1, "", "s")),

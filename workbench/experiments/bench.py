@@ -139,7 +139,7 @@ class Plan:
             raise ValueError(f"--file: {self.name} makes its own traffic and takes no file")
         start = time.perf_counter()
         found = self.find(bench)
-        if bench.keeps and found.main is not None and found.main not in bench.kept.values() and len(found.main.trace) <= MAIN_EVENTS:
+        if bench.keeps and found.main is not None and all(run is not found.main for run in bench.kept.values()) and len(found.main.trace) <= MAIN_EVENTS:
             bench.kept = {found.main.scenario.name: found.main} | bench.kept
         return Experiment(
             name=self.name, question=self.question, setup=found.setup, quick=bench.quick, rows=found.rows,
