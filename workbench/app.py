@@ -16,7 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from workbench.export import to_html
-from workbench.ui import decode_facts, head, theme
+from workbench.ui import decode_facts, experimented, head, theme
 from workbench.ui.lab import Lab
 from workbench.ui.routes import add_routes
 from workbench.ui.runs import Runs
@@ -39,7 +39,9 @@ def build(worker: Worker) -> FastAPI:
     add_routes(app, worker, to_html)
     head.add_mark(app, worker)
     decode_facts.add_routes(app, worker)
-    page = Lab(worker).build()
+    lab = Lab(worker)
+    experimented.add_routes(app, lab.experiments.kept, worker.runs)
+    page = lab.build()
     page.state_session_capacity = SESSIONS
     page.delete_cache = UPLOADS
     page.queue()

@@ -1,4 +1,4 @@
-"""The commands: run, compare, calibrate, experiment, experiments, program, why, export, app.
+"""The commands: run, compare, calibrate, experiment, experiments, calculate, program, why, export, app.
 
 Progress goes to stderr; `--json` prints one document on stdout. Exit codes: 0; 1 a broken invariant or
 failed check; 2 bad input; 130 stopped.
@@ -16,9 +16,11 @@ import msgspec
 
 from engine import ModelError
 from engine import events as ev
+from workbench import calculation, experiments, programs
 from workbench import compare as comparing
-from workbench import experiments, programs
 from workbench import scenario as scenarios
+from workbench.calculation import CALCULATORS
+from workbench.calculators import MODELS
 from workbench.experiments.words import table as rows_of
 from workbench.explain import RunExplainer, plain
 from workbench.presets import preset_names
@@ -85,6 +87,16 @@ def _parser() -> argparse.ArgumentParser:
     written.add_argument("--json", action="store_true", help="print what was found and the report as one JSON document")
     written.add_argument("--check", action="store_true", help="watch the invariant at every step")
     written.set_defaults(do=_program)
+    sums = commands.add_parser("calculate", help="what arithmetic says: memory, offload, speedup, amdahl, attention")
+    kinds = sums.add_subparsers(required=True, metavar="CALCULATOR", dest="calculator")
+    for one_sum in CALCULATORS.values():
+        asked = kinds.add_parser(one_sum.name, help=one_sum.about, description=one_sum.about)
+        if one_sum.shapes:
+            asked.add_argument("--model", metavar="NAME", help=f"a published shape, instead of its numbers: {', '.join(MODELS)}")
+        for number in one_sum.fields:
+            asked.add_argument(f"--{number.key}", dest=number.key, metavar="N", help=f"{number.label}; {number.default:g} if not given".replace("%", "%%"))
+        asked.add_argument("--json", action="store_true", help="print the answer as one JSON document")
+        asked.set_defaults(do=_calculate)
 
     three = commands.add_parser("export", help="a recorded trace as one HTML file that opens offline")
     three.add_argument("trace", type=Path, metavar="TRACE.jsonl")
@@ -265,6 +277,15 @@ def _program(args: argparse.Namespace) -> int:
     else:
         print("\n".join(f"{name}: {value}" for name, value in done.found.items()))
         print(f"\n{table(done.run)}")
+    return OK
+
+
+def _calculate(args: argparse.Namespace) -> int:
+    answer = calculation.find(args.calculator).answer({key: value for key, value in vars(args).items() if value is not None})
+    if args.json:
+        _print_json(answer)
+    else:
+        print(calculation.in_words(answer))
     return OK
 
 

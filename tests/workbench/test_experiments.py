@@ -12,9 +12,11 @@ import pytest
 
 from workbench import cli, experiments
 from workbench import scenario as scenarios
-from workbench.experiments import Bench, Experiment, Row, StoppedError, optimal, schedule
+from workbench.experiments import Bench, Experiment, Row, StoppedError, optimal, schedule, three_cases
+from workbench.experiments.guessing import GUESSES, Guess, afterwards, find, grade
 from workbench.experiments.result import exact, told, within
 from workbench.experiments.stopwatch import Stopwatch
+from workbench.experiments.themes import grouped
 from workbench.experiments.words import amount, table, verdict
 from workbench.figures.experiment import draw
 from workbench.runner import run
@@ -93,11 +95,12 @@ def test_agreement_follows_from_the_rule() -> None:
 
 
 def test_numbers_and_verdicts_in_words() -> None:
-    assert [amount(86016, "tokens"), amount(9.50, "%"), amount(0.00123, "s"), amount(None, "s")] == [
+    assert [amount(86016, "tokens"), amount(9.50, "%"), amount(0.00123, "s"), amount(None, "s"), amount(3.21e-6, "")] == [
         "86,016 tokens",
         "9.5 %",
         "0.0012 s",
         "-",
+        "3.2e-06",
     ]
     assert [
         verdict(exact("", 1, 1, "", "s")),
@@ -242,6 +245,76 @@ def test_overhead_runs_the_model_with_the_cache_off_and_on(embedded: Any) -> Non
     result = experiments.find("overhead").carry_out(Bench(quick=True, model=lambda: embedded))
     assert result.run.totals.cached_tokens == 0 and len(result.run.requests) == 6 and result.run.invariants == "ok"
     assert all(row.ours is not None for row in result.rows) and result.run.header.model == embedded.name
+
+
+@pytest.mark.model
+def test_a_known_prefix_gives_the_same_first_token_and_nearly_the_same_logits(embedded: Any) -> None:
+    result = experiments.find("prefill").carry_out(Bench(quick=True, model=lambda: embedded))
+    found = ours(result)
+    assert result.failed == [] and found["pairs with the same first token, of 2"] == 2
+    assert result.run.requests[-1].cached_tokens == 256 and result.run.requests[-1].computed_tokens == 16
+    assert 0 <= found["largest difference of a log-probability, best 20 tokens"] <= 1e-3
+
+
+@pytest.mark.model
+def test_reuse_pays_on_one_handbook_and_not_on_many_that_do_not_fit(embedded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(three_cases, "QUICK_HERE", three_cases.cases(32, 2, 1, 2, 7))
+    result = experiments.find("three-cases").carry_out(Bench(quick=True, model=lambda: embedded))
+    found = ours(result)
+    assert result.failed == [] and len(result.charts) == 3
+    for where in ("simulated L4", "this machine, scaled"):
+        assert found[f"{where}: many unrelated handbooks, warmed: prompt tokens reused"] == 0
+        assert found[f"{where}: one shared handbook, warmed: prompt tokens reused"] > found[f"{where}: one shared handbook, fresh: prompt tokens reused"]
+    gains = [found[f"simulated L4: {case}, warmed against no cache: whole request, times shorter"] for case in ("one shared handbook", "long answers", "many unrelated handbooks")]
+    assert gains[0] > gains[1] > gains[2] == 1
+    assert grade(GUESSES["three-cases"], "one handbook that all share", result).right
+
+
+# --- guesses, and what the page offers ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in SCRIPTED if name in GUESSES])
+def test_what_is_asked_is_answered_by_rows_of_the_result(quick: Any, name: str) -> None:
+    guess, result = GUESSES[name], quick(name)
+    rows = [find(result, pattern) for pattern in (guess.options.values() or [guess.row])]
+    assert all(row is not None and row.ours is not None for row in rows)
+    assert not guess.options or len({row.label for row in rows}) == len(guess.options)
+
+
+def test_a_guess_is_graded_by_the_row_that_tells(quick: Any) -> None:
+    near = grade(GUESSES["capacity"], 5, quick("capacity"))
+    assert near.right is None and near.words == "You said 5 handbooks; it came to 8 handbooks: you were 3 handbooks too low (38 % of it)."
+    assert near.row == "cyclic (A B C D A B C D), room for two: handbooks computed"
+    assert grade(GUESSES["capacity"], 8, quick("capacity")).right
+    wrong = grade(GUESSES["schedule"], "first come, first served", quick("schedule"))
+    assert not wrong.right and "(9.65 %); it was longest prefix first, nobody overtaken for long (88.14 %)" in wrong.words
+    least = grade(GUESSES["ordering"], "the time in front", quick("ordering"))
+    assert least.right and grade(Guess("?", "no such row"), 1, quick("ordering")) is None
+
+
+def test_where_nothing_was_prepared_the_first_telling_row_is_asked(quick: Any) -> None:
+    guess = afterwards(quick("walkthrough"))
+    assert guess.ask == "radix tree, prompt 1: reused of 8: what do you expect?" and guess.unit == "tokens"
+    assert grade(guess, 0, quick("walkthrough")).right
+
+
+def test_every_experiment_is_offered_once_under_what_it_teaches() -> None:
+    offered = [name for names in grouped([*experiments.PLANS, "a new one"]).values() for name in names]
+    assert sorted(offered) == sorted([*experiments.PLANS, "a new one"])
+    assert grouped(["a new one"]) == {"More": ["a new one"]}
+
+
+def test_a_bench_keeps_runs_that_can_be_opened_and_the_main_one_among_them() -> None:
+    bench = Bench(quick=True, keeps=True)
+    result = experiments.find("memory").carry_out(bench)
+    assert 1 <= len(bench.kept) <= 12 and any(run.report == result.run for run in bench.kept.values())
+    assert Bench(quick=True).kept == {}
+
+
+def test_what_each_order_costs_is_what_is_left_of_the_canonical_one(quick: Any) -> None:
+    left, lost = quick("ordering").charts[0].curves
+    assert left.points[0].x == "canonical" and lost.points[0].y == 0
+    assert all(a.y + b.y == pytest.approx(left.points[0].y) for a, b in zip(left.points, lost.points, strict=True))
 
 
 # --- commands ----------------------------------------------------------------------------------

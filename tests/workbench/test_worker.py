@@ -225,15 +225,15 @@ def test_one_experiment_is_served_by_one_model(make: Callable[[], Worker]) -> No
     worker = make()
     page, stop, before = ExperimentsPage(worker), threading.Event(), list[Run]()
     scenario, scripted = scenarios.parse(SHORT), scenarios.parse(SCRIPTED)
-    page._perform(stop, before, scripted, None)
-    page._perform(stop, before, scenario, None)
-    page._perform(stop, before, scenario, None)
+    page._perform(stop, before, scripted, None, None)
+    page._perform(stop, before, scenario, None, None)
+    page._perform(stop, before, scenario, None, None)
     worker.choose(offer(worker, "tiny-b"), "auto", "auto")
     until(lambda: worker.model.shown == "tiny-b")
     with pytest.raises(ScenarioError, match="the model was changed to tiny-b since"):
-        page._perform(stop, before, scenario, None)
-    page._perform(stop, before, scripted, None)
-    page._perform(stop, [], scenario, None)
+        page._perform(stop, before, scenario, None, None)
+    page._perform(stop, before, scripted, None, None)
+    page._perform(stop, [], scenario, None, None)
 
 
 def test_an_arm_that_waits_while_the_model_changes_is_not_run(held: tuple[Worker, Held]) -> None:

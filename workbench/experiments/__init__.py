@@ -20,10 +20,12 @@ from workbench.experiments import (
     ordering,
     overhead,
     overlap,
+    prefill,
     routing,
     schedule,
     separate,
     speedup,
+    three_cases,
     walkthrough,
 )
 from workbench.experiments.bench import Bench, Plan, StoppedError
@@ -33,7 +35,7 @@ PLANS: dict[str, Plan] = {
     m.PLAN.name: m.PLAN
     for m in (
         walkthrough, attention, handbook, capacity, memory, hits, mooncake, schedule, aware, branch_lru, ordering, optimal, amdahl, speedup,
-        overhead, overlap, offload, jump, language, groups, routing, separate,
+        prefill, overhead, overlap, offload, jump, language, groups, three_cases, routing, separate,
     )
 }  # fmt: skip
 

@@ -21,6 +21,11 @@ class StoppedError(RuntimeError):
     """Somebody asked the experiment to stop."""
 
 
+KEPT, KEPT_EVENTS = 12, 60_000
+"""Most runs that one experiment keeps, and most events of all of them together; its main run may have"""
+MAIN_EVENTS = 200_000
+"""so many by itself."""
+
 Started = Callable[[Engine], None]
 """Called with an engine that has not run yet."""
 
@@ -37,6 +42,7 @@ class Bench:
     """What an experiment may use. `quick`: the small version, in seconds.
 
     `model` loads the model when one is needed; `perform` makes a run elsewhere, on a thread that owns the engine.
+    `keeps`: remember the runs (`kept`, by what they were), as far as they are few and small, so that they can be opened afterwards.
     `file`: what the experiment is to run on instead of its own traffic; `data`: where public data sets lie.
     """
 
@@ -45,9 +51,11 @@ class Bench:
     stop: Callable[[], bool] = lambda: False
     model: Callable[[], Any] | None = None
     model_name: str = "embedded"
-    perform: Callable[[Scenario, Started | None], Run] | None = None
+    perform: Callable[[Scenario, Started | None, int | None], Run] | None = None
     file: Path | None = None
     data: Path | None = field(default_factory=outside_data)
+    keeps: bool = False
+    kept: dict[str, Run] = field(default_factory=dict)
 
     def traffic_file(self, public: str, own: str) -> tuple[str, str]:
         """The file to run on, and what it is in words: the one named, else (full version) the public one, else our own set."""
@@ -57,35 +65,48 @@ class Bench:
             return str(self.data / public), f"{public} of $RADIX_DATA"
         return own, f"the project's own small set {own}" + ("" if self.quick else ", as $RADIX_DATA holds no other")
 
-    def run(self, data: dict[str, Any], what: str, started: Started | None = None, **engine: Any) -> Run:
-        """One run of a scenario, with some of its engine's keys changed. Raises StoppedError when asked to stop."""
+    def run(
+        self, data: dict[str, Any], what: str, started: Started | None = None, logprobs: int | None = None, **engine: Any
+    ) -> Run:
+        """One run of a scenario, with some of its engine's keys changed. Raises StoppedError when asked to stop.
+
+        `logprobs`: how many of a token's best are told with it.
+        """
         settings = {f"engine.{key}": value for key, value in engine.items()}
         if data["engine"].get("executor") == "model":
             settings["engine.model"] = self.model_name
-        return self.perform_one(scenarios.parse(data, settings, files=True), what, started)
+        return self.perform_one(scenarios.parse(data, settings, files=True), what, started, logprobs)
 
     def again(self, scenario: Scenario, what: str, **engine: Any) -> Run:
         """A run of the same requests, with some of the engine's keys changed."""
         config = config_from(scenario.engine.model_dump() | engine)
         return self.perform_one(scenario.model_copy(update={"engine": config}), what)
 
-    def perform_one(self, scenario: Scenario, what: str, started: Started | None = None) -> Run:
+    def perform_one(
+        self, scenario: Scenario, what: str, started: Started | None = None, logprobs: int | None = None
+    ) -> Run:
         """One run of a scenario as it is. Raises StoppedError when asked to stop."""
         if self.stop():
             raise StoppedError
         self.progress(what)
-        done = (self.perform or self._here)(scenario, started)
+        done = (self.perform or self._here)(scenario, started, logprobs)
         if self.stop():
             raise StoppedError
+        self._keep(what, done)
         return done
 
-    def _here(self, scenario: Scenario, started: Started | None) -> Run:
+    def _keep(self, what: str, done: Run) -> None:
+        events = sum(len(run.trace) for run in self.kept.values()) + len(done.trace)
+        if self.keeps and len(self.kept) < KEPT and events <= KEPT_EVENTS and "warming up" not in what:
+            self.kept[what] = done
+
+    def _here(self, scenario: Scenario, started: Started | None, logprobs: int | None) -> Run:
         loaded = None
         if scenario.engine.executor == "model":
             if self.model is None:
                 raise ModelError("this experiment runs a model, and none was given")
             loaded = self.model()
-        return run(scenario, loaded=loaded, stop=self.stop, check=self.quick, started=started)
+        return run(scenario, loaded=loaded, stop=self.stop, check=self.quick, started=started, logprobs=logprobs)
 
 
 @dataclass
@@ -118,6 +139,8 @@ class Plan:
             raise ValueError(f"--file: {self.name} makes its own traffic and takes no file")
         start = time.perf_counter()
         found = self.find(bench)
+        if bench.keeps and found.main is not None and all(run is not found.main for run in bench.kept.values()) and len(found.main.trace) <= MAIN_EVENTS:
+            bench.kept = {found.main.scenario.name: found.main} | bench.kept
         return Experiment(
             name=self.name, question=self.question, setup=found.setup, quick=bench.quick, rows=found.rows,
             differs_because=found.differs_because, seconds=round(time.perf_counter() - start, 3),

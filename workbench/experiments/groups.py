@@ -7,7 +7,7 @@ from typing import Any
 from workbench import scenario as scenarios
 from workbench.compare import warm_up_of
 from workbench.experiments.bench import Bench, Findings, Plan
-from workbench.experiments.result import SERVING, Kind, Row, told, within
+from workbench.experiments.result import SERVING, Chart, Curve, Kind, Point, Row, told, within
 from workbench.report import Report
 from workbench.runner import Run
 
@@ -97,7 +97,17 @@ def find(bench: Bench) -> Findings:
         "The published figures name neither model nor traffic, so no agreement is asserted. A time without the cache is mostly waiting: requests come faster "
         "than they can be served, so it grows with every further request, and the ratio says as much about the traffic as about the cache."
     )
-    return Findings(setup(data["workload"], small["workload"]), rows, on, why)
+    charts = [distribution((on, off), "full size, simulated L4"), distribution((here_on, here_off), "scaled, this machine, measured")]
+    return Findings(setup(data["workload"], small["workload"]), rows, on, why, charts)
+
+
+def distribution(arms: tuple[Run, Run], where: str) -> Chart:
+    """Time to first token of every request, with the cache and without."""
+    curves = []
+    for name, arm in zip(("cache on", "cache off"), arms, strict=True):
+        took = sorted((1e3 * r.ttft, r.id) for r in arm.report.requests if r.ttft is not None)
+        curves.append(Curve(name=name, points=[Point(round(t, 2), round(100 * (i + 1) / len(took), 1), id) for i, (t, id) in enumerate(took)]))
+    return Chart(kind="distribution", title=f"Time to first token ({where})", x="ms to the first token", y="requests that had it by then, %", curves=curves)
 
 
 def setup(full: dict[str, Any], small: dict[str, Any]) -> str:

@@ -53,7 +53,7 @@ def find(bench: Bench) -> Findings:
         rates[order] = round(100 * (run.report.totals.hit_rate or 0), 2)
         rules = {} if bench.file is not None else OWN_RULES if file == OWN else RULES
         rows.append(row(order, rates[order], rules.get(order)))
-        points.append(Point(order, rates[order]))
+        points.append(Point(order, rates[order], f"{rates[order]:.1f}"))
     assert main is not None
     lost = round(rates["canonical"] - rates["dynamic last"], 2)
     best = max(rate for order, rate in rates.items() if order not in ("canonical", "dynamic last"))
@@ -70,8 +70,11 @@ def find(bench: Bench) -> Findings:
         "The deployment's traffic is not public; its figures stand beside the two orders that resemble its before and after, and no agreement with them is asserted. Only an unbroken "
         "beginning is ever found again: a part that changes in front leaves nothing, in the middle it costs the history, at the end only itself."
     )
+    points.sort(key=lambda p: -p.y)
+    lost_by = [Point(p.x, round(max(0, rates["canonical"] - p.y), 2), f"-{max(0, rates['canonical'] - p.y):.1f}" if p.y < rates["canonical"] else None) for p in points]
     chart = Chart(
-        kind="shares", title="Prompt tokens reused, by the order of the parts", x="order", y="prompt tokens reused, %", curves=[Curve(name="16-token blocks", points=points)],
+        kind="waterfall", title="Prompt tokens reused in the canonical order, and what each change of it costs by itself", x="order", y="prompt tokens reused, %",
+        curves=[Curve(name="reused", points=points), Curve(name="lost to this change", points=lost_by)],
     )  # fmt: skip
     return Findings(setup, rows, main, why, [chart])
 

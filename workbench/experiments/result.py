@@ -51,7 +51,7 @@ class Curve(msgspec.Struct, kw_only=True):
 class Chart(msgspec.Struct, kw_only=True):
     """What a figure shows; `kind` says which figure draws it (`workbench.figures.experiment`)."""
 
-    kind: Literal["capacity", "fairness", "shares", "times", "spans", "tradeoff"]
+    kind: Literal["capacity", "fairness", "shares", "times", "distribution", "waterfall", "spans", "tradeoff"]
     title: str
     x: str
     y: str

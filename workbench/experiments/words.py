@@ -9,7 +9,10 @@ def amount(number: Number | None, unit: str) -> str:
     """A number with its unit; a dash where there is none."""
     if number is None:
         return "-"
-    digits = f"{number:,}" if isinstance(number, int) else f"{number:,.4f}".rstrip("0").rstrip(".")
+    if 0 < abs(number) < 5e-5:
+        digits = f"{number:.1e}"  # small, and not nothing
+    else:
+        digits = f"{number:,}" if isinstance(number, int) else f"{number:,.4f}".rstrip("0").rstrip(".")
     return f"{digits} {unit}".rstrip()
 
 

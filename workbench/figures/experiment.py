@@ -1,5 +1,5 @@
 """Charts of an experiment, as plotly figures: hit rate against capacity, reuse against fairness, shares of the best possible,
-times of two ways.
+times of two ways, times to first token, and what each change of a prompt's order costs.
 
 Pure functions of a chart's data; `draw` picks the one that a chart's kind names.
 """
@@ -28,7 +28,7 @@ def capacity(chart: Chart) -> go.Figure:
         figure.add_scatter(
             x=[p.x for p in curve.points], y=[p.y for p in curve.points], name=curve.name, mode="lines+markers",
             line={"color": COLOURS[i % 4], "width": 2}, marker={"symbol": SYMBOLS[i % 4], "size": 9},
-            text=[p.label or "" for p in curve.points], hovertemplate=f"{curve.name}<br>%{{text}}: %{{y:.1f}} %<extra></extra>",
+            text=[p.label or "" for p in curve.points], hovertemplate=f"{curve.name}<br>%{{text}}: {_hovered(chart.y)}<extra></extra>",
         )  # fmt: skip
     _ceiling(figure, chart)
     return look(
@@ -122,6 +122,38 @@ def tradeoff(chart: Chart) -> go.Figure:
     return look(figure, 360, xaxis_title=chart.x, yaxis_title=chart.y, yaxis_range=[0, 100], xaxis_rangemode="tozero")
 
 
+def distribution(chart: Chart) -> go.Figure:
+    """How many of the requests (in per cent) had it by then: a staircase a case, over times on a logarithmic axis."""
+    figure = go.Figure()
+    for i, curve in enumerate(chart.curves):
+        figure.add_scatter(
+            x=[p.x for p in curve.points], y=[p.y for p in curve.points], name=curve.name, mode="lines+markers",
+            line={"color": COLOURS[i % 4], "width": 2, "shape": "hv", "dash": "dash" if i % 2 else "solid"},
+            marker={"symbol": SYMBOLS[i % 4], "size": 7}, text=[p.label or "" for p in curve.points],
+            hovertemplate=f"{curve.name}: %{{text}}<br>%{{x:,.1f}}, %{{y:.0f}} % by then<extra></extra>",
+        )  # fmt: skip
+    return look(figure, 340, xaxis_title=chart.x, xaxis_type="log", yaxis_title=chart.y, yaxis_range=[0, 105])
+
+
+def waterfall(chart: Chart) -> go.Figure:
+    """What is left of the first bar after each change alone, and above it what that change costs, as far as there is any."""
+    figure = go.Figure()
+    for i, curve in enumerate(chart.curves):
+        figure.add_bar(
+            x=[p.x for p in curve.points], y=[p.y for p in curve.points], name=curve.name,
+            marker={"color": COLOURS[i % 4], "pattern": {"shape": PATTERNS[i % 4]}, "opacity": 0.45 if i else 1},
+            text=[p.label or "" for p in curve.points], textposition="inside" if i == 0 else "outside", cliponaxis=False,
+            hovertemplate=f"%{{x}}, {curve.name}: %{{y:.1f}}<extra></extra>",
+        )  # fmt: skip
+    _ceiling(figure, chart)
+    return look(figure, 380, barmode="stack", xaxis_title=chart.x, yaxis_title=chart.y, yaxis_range=[0, 108])
+
+
+def _hovered(axis: str) -> str:
+    """A value under the pointer, with its unit where the axis is in per cent."""
+    return "%{y:.1f} %" if "%" in axis else "%{y:,.4~r}"
+
+
 def _ceiling(figure: go.Figure, chart: Chart) -> None:
     if chart.ceiling is None:
         return
@@ -133,4 +165,5 @@ def _ceiling(figure: go.Figure, chart: Chart) -> None:
 
 _FIGURES: dict[str, Callable[[Chart], go.Figure]] = {
     "capacity": capacity, "fairness": fairness, "shares": shares, "times": times, "spans": spans, "tradeoff": tradeoff,
+    "distribution": distribution, "waterfall": waterfall,
 }  # fmt: skip

@@ -37,6 +37,7 @@ class Lab:
         self.worker = worker
         self.controls = Controls(worker)
         self.picker = ModelPicker(worker)
+        self.experiments = ExperimentsPage(worker)
 
     def build(self) -> gr.Blocks:
         """The Gradio page, and the pages beside it."""
@@ -84,7 +85,7 @@ class Lab:
             DecodePage(self.worker).build()
         with page.route("Experiments", "/experiments", show_in_navbar=False):
             gr.Navbar(visible=False)
-            ExperimentsPage(self.worker).build()
+            self.experiments.build()
         return page
 
     # --- running -------------------------------------------------------------------------------
