@@ -73,7 +73,7 @@ def test_skipped_on_a_dark_phone_exact_rows_stand_beside_the_published_figures(s
     assert sideways(page, [(390, 844)]) == []
 
 
-def test_a_long_one_can_be_stopped_and_one_without_its_model_says_so(scripted: Served, open_page: Callable[..., Any]) -> None:
+def test_a_long_one_can_be_stopped_one_without_its_model_says_so_and_one_that_is_left_waits(scripted: Served, open_page: Callable[..., Any]) -> None:
     page = open_experiments(open_page(), scripted)
     page.get_by_label("Full").check()
     page.click("#go")
@@ -84,6 +84,16 @@ def test_a_long_one_can_be_stopped_and_one_without_its_model_says_so(scripted: S
     page.click("#go")
     page.wait_for_selector("#said [data-kind=error]", timeout=30_000)
     assert "needs the model" in page.inner_text("#said")
+    choose(page, "hits")
+    page.get_by_label("Quick").check()
+    page.click("#go")
+    page.wait_for_selector("#said [data-kind=busy]")
+    choose(page, "walkthrough")  # what runs goes on, and waits until somebody looks
+    page.wait_for_selector("#said :text('is done: choose it in the list')", timeout=30_000)
+    choose(page, "hits")
+    page.wait_for_selector("#said :text('or skip the guess')")
+    page.click("#skip")
+    assert cells(page)[0][0].startswith("radix tree, 256 tokens")
 
 
 def test_a_calculator_answers_as_numbers_change_and_refuses_what_it_cannot_take(scripted: Served, open_page: Callable[..., Any]) -> None:

@@ -88,6 +88,7 @@ class ExperimentsPage:
             with gr.Column(elem_id="calculators", scale=5, min_width=320, visible=False) as c.sums:
                 self.calculators.build()
         c.name, c.held, c.guess, c.running = gr.State(OPENS_WITH), gr.State(None), gr.State(None), gr.State(None)
+        c.waiting = gr.State({})  # experiment -> a result that came while another one was looked at
         self._connect()
 
     def _build_study(self) -> None:
@@ -119,11 +120,11 @@ class ExperimentsPage:
         shown = [c.results, c.words, c.table, *[part for pair in c.figures for part in pair], c.list]
         asks = [c.ask, c.number, c.choice, c.say, c.skip]
         turned = [c.about, *asks, c.said, *shown, c.name, c.held, c.guess, c.size, c.study, c.sums, *self.calculators.forms.values()]
-        c.list.chosen(self.choose, None, turned, show_progress="hidden", api_visibility="private", concurrency_limit=None)
+        c.list.chosen(self.choose, [c.waiting], turned, show_progress="hidden", api_visibility="private", concurrency_limit=None)
         c.go.click(
             self.run, [c.name, c.size], [*shown, c.said, c.go, c.stop, c.running, c.held],
             concurrency_limit=None, concurrency_id="experiments-page", show_progress="hidden", api_visibility="private",
-        ).then(self.finish, [c.held, c.guess], [*shown, *asks, c.said], show_progress="hidden", api_visibility="private", concurrency_limit=None)  # fmt: skip
+        ).then(self.finish, [c.name, c.held, c.guess, c.waiting], [*shown, *asks, c.said, c.held, c.waiting], show_progress="hidden", api_visibility="private", concurrency_limit=None)  # fmt: skip
         c.stop.click(self.stop, [c.running], [c.said], **QUIET)
         answered = {"outputs": [*shown, *asks, c.said, c.guess], "show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
         c.say.click(self.say, [c.name, c.held, c.number, c.choice], **answered)
@@ -131,8 +132,8 @@ class ExperimentsPage:
 
     # --- choosing ------------------------------------------------------------------------------
 
-    def choose(self, event: gr.EventData) -> Update:
-        """Another experiment or calculator, or the result that the page's address names."""
+    def choose(self, waiting: dict[str, str], event: gr.EventData) -> Update:
+        """Another experiment or calculator, or the result that the page's address names, or that waits to be looked at."""
         c, wanted = self.c, str(event.name)
         if wanted.startswith(CALCULATE) and wanted.removeprefix(CALCULATE) in CALCULATORS:
             forms = {form: gr.Column(visible=CALCULATE + name == wanted) for name, form in self.calculators.forms.items()}
@@ -149,9 +150,18 @@ class ExperimentsPage:
         if id:
             gone = f"The result of this address is gone: the server keeps the last {KEPT}, as long as it runs. Press Run to make one."
             return base | {c.said: text.message(gone, "error")}
+        ready = self.kept.get(waiting.get(name))
+        if ready is not None:
+            return base | {c.held: ready.id, c.size: ready.size} | self._gated(ready)
         return base
 
-    def _ask(self, guess: Guess | None, done: bool = False) -> Update:
+    def _gated(self, made: Made) -> Update:
+        """It has run, and nobody has said yet what they expect."""
+        late = {} if made.result.name in GUESSES else self._ask(afterwards(made.result))
+        done = f"Done in {made.result.seconds:.1f} s. Say above what you expect, or skip the guess, to see what came out."
+        return late | {self.c.said: text.message(done)}
+
+    def _ask(self, guess: Guess | None) -> Update:
         """The question about what is to be expected, and where to answer it."""
         c = self.c
         number = guess is not None and not guess.options
@@ -225,18 +235,18 @@ class ExperimentsPage:
         self.kept.add(made)
         yield {c.said: text.message(f"Done in {result.seconds:.1f} s."), c.held: made.id, **idle}
 
-    def finish(self, held: str | None, guess: float | str | None) -> Update:
+    def finish(self, name: str, held: str | None, guess: float | str | None, waiting: dict[str, str]) -> Update:
         """It has run: show what came out where a guess was made or skipped, else ask first."""
         c, made = self.c, self.kept.get(held)
         if made is None:
             return {c.list: gr.skip()}
-        done = f"Done in {made.result.seconds:.1f} s."
-        if guess is not None:
-            made.answer = None if guess == SKIPPED else guess
-            return {c.said: text.message(done)} | self._settled() | self._show(made)
-        prepared = GUESSES.get(made.result.name)
-        late = {} if prepared else self._ask(afterwards(made.result))
-        return late | {c.said: text.message(f"{done} Say above what you expect, or skip the guess, to see what came out.")}
+        if made.result.name != name:
+            said = f"“{made.result.question}” is done: choose it in the list to see what came out."
+            return {c.held: None, c.waiting: waiting | {made.result.name: made.id}, c.said: text.message(said)}
+        if guess is None:
+            return self._gated(made)
+        made.answer = None if guess == SKIPPED else guess
+        return {c.said: text.message(f"Done in {made.result.seconds:.1f} s.")} | self._settled() | self._show(made)
 
     def stop(self, key: str | None) -> str:
         """Stop the experiment that this page waits for."""
