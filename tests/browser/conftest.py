@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,10 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
+GIVEN_UP = re.compile(r"^AbortError: signal is aborted without reason|Connection errored out")
+"""What Gradio says of an answer that it was still waiting for when its page was left."""
+
+
 class Watched:
     """A window that remembers what its pages asked for over the network and what they complained about.
 
@@ -46,6 +51,9 @@ class Watched:
         self.requests: list[str] = []
         self.complaints: list[str] = []
         self.context.on("request", lambda r: self.requests.append(r.url))
+        self.left = 0
+        """Documents that were left for another one since the test began."""
+        self.page.on("framenavigated", lambda frame: self._navigated(frame))
         self.context.on("console", lambda m: self.complaints.append(m.text))
         self.context.on("weberror", lambda e: self.complaints.append(str(e.error)))
 
@@ -57,12 +65,17 @@ class Watched:
         self.context.set_offline(offline)
         self.requests.clear()
         self.complaints.clear()
+        self.left = -1  # the blank page does not count
+
+    def _navigated(self, frame: Any) -> None:
+        self.left += frame.parent_frame is None
+
 
     def heard(self) -> list[str]:
         """The complaints of all that the pages did until now."""
         for page in self.context.pages:
             page.evaluate("0")  # what was said before the answer has come before it
-        return list(self.complaints)
+        return [c for c in self.complaints if not (self.left > 0 and GIVEN_UP.search(c))]
 
     def leave(self) -> None:
         """Close what was opened beside the page, and keep nothing of it but the browser's cache."""

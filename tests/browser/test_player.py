@@ -164,7 +164,7 @@ def test_exported_file_is_small() -> None:
     trace = make(10_000, 400, seed=5)
     core = len(player.sources()) + len(player.styles())
     assert len(export.to_html(trace)) - core < 100_000 * len(trace) / 10_000 + 2_000
-    assert core < 290_000
+    assert core < 300_000
 
 
 def test_keyboard_scrubs(exported: Path, open_page: Callable[..., Any]) -> None:
