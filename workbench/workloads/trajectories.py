@@ -19,19 +19,21 @@ Speller = Callable[[str], list[int]]
 """A text to ids; nothing, where a model reads the texts themselves."""
 
 
-def read(path: File, tools: File | None, spell: Speller) -> tuple[list[Session], lines.Tally]:
-    """The sessions of a file. Raises ReadError where it, or the file of tools, holds none."""
+def read(path: File, tools: File | None, spell: Speller, most: int | None = None) -> tuple[list[Session], lines.Tally]:
+    """The first `most` sessions of a file, or all. Raises ReadError where it, or the file of tools, holds none."""
     once = functools.cache(lambda role, text: Part(spell(f"{role}\n{text}\n"), text, role))
     shared = _tools(tools) if tools is not None else None
 
-    def parse(record: Any) -> Session:
+    def parse(record: Any) -> tuple[list[Message], list[str]]:
         if not isinstance(record, dict):
             raise ValueError("is no JSON object")
         own = tool_texts(record.get("tools")) if shared is None else shared
         messages = plain(record.get("messages", record.get("traj")))
-        return session(messages, own, once)
+        session(messages, own, lambda role, text: Part())  # checked now; spelt, which takes longer, only where it is wanted
+        return messages, own
 
-    return lines.collect(path, parse, "trajectory")
+    found, tally = lines.collect(path, parse, "trajectory")
+    return [session(messages, own, once) for messages, own in found[:most]], tally
 
 
 def session(messages: list[Message], tools: list[str], part: Callable[[str, str], Part]) -> Session:
