@@ -137,7 +137,7 @@ class Scenario(Asked):
     @model_validator(mode="after")
     def _consistent(self, info: ValidationInfo) -> Scenario:
         if self.workload is not None:
-            self._generate(self.workload, files=bool(info.context and info.context["files"]))
+            self._generate(self.workload, **(info.context or {"files": False, "uploads": None}))
         if not self.requests:
             raise ValueError("requests: the list is empty; at least one request is needed")
         known: set[str] = set()
@@ -159,10 +159,10 @@ class Scenario(Asked):
             known.add(request.id)
         return self
 
-    def _generate(self, workload: workloads.Workload, files: bool) -> None:
+    def _generate(self, workload: workloads.Workload, files: bool, uploads: workloads.Uploads | None) -> None:
         if self.requests:
             raise ValueError("workload: give either requests or a workload; both are there")
-        maker = workloads.Maker(self.seed, self.engine.executor, lambda: _tokenizer(self.engine.model), files)
+        maker = workloads.Maker(self.seed, self.engine.executor, lambda: _tokenizer(self.engine.model), files, uploads)
         try:
             traffic = workload.traffic(maker)
         except ValueError as error:
@@ -171,10 +171,13 @@ class Scenario(Asked):
         self._told = traffic.told
 
 
-def parse(data: Any, overrides: dict[str, Any] | None = None, files: bool = False) -> Scenario:
+def parse(
+    data: Any, overrides: dict[str, Any] | None = None, files: bool = False, uploads: workloads.Uploads | None = None
+) -> Scenario:
     """Validate a scenario that was read from YAML or JSON. Raises ScenarioError with the key's path.
 
-    `files`: whether its workload may read a file of this machine, as the owner's own scenario may.
+    `files`: whether its workload may read a file of this machine, as the owner's own scenario may. `uploads`: finds
+    the files that came through the page it was written on.
     """
     if not isinstance(data, dict):
         raise ScenarioError(f"a scenario is a mapping of keys such as engine and requests; got {type(data).__name__}")
@@ -182,18 +185,20 @@ def parse(data: Any, overrides: dict[str, Any] | None = None, files: bool = Fals
     for path, value in (overrides or {}).items():
         _set(data, path, value)
     try:
-        return Scenario.model_validate(data, context={"files": files})
+        return Scenario.model_validate(data, context={"files": files, "uploads": uploads})
     except ValidationError as error:
         raise ScenarioError(describe(error)) from None
 
 
-def parse_text(text: str, overrides: dict[str, Any] | None = None, files: bool = False) -> Scenario:
+def parse_text(
+    text: str, overrides: dict[str, Any] | None = None, files: bool = False, uploads: workloads.Uploads | None = None
+) -> Scenario:
     """Validate a scenario from YAML text. Raises ScenarioError."""
     try:
         data = yamltext.read(text)
     except yamltext.YamlError as error:
         raise ScenarioError(str(error)) from None
-    return parse(data, overrides, files)
+    return parse(data, overrides, files, uploads)
 
 
 def load(name_or_path: str, overrides: dict[str, Any] | None = None) -> Scenario:
@@ -227,9 +232,9 @@ def dump(scenario: Scenario) -> str:
     return yaml.dump(data, Dumper=_Readable, sort_keys=False, allow_unicode=True, width=100)
 
 
-def retuned(text: str, engine: dict[str, Any]) -> str:
+def retuned(text: str, engine: dict[str, Any], uploads: workloads.Uploads | None = None) -> str:
     """A scenario's text with some of its engine's keys changed. Raises ScenarioError."""
-    return dump(parse_text(text, {f"engine.{key}": value for key, value in engine.items()}))
+    return dump(parse_text(text, {f"engine.{key}": value for key, value in engine.items()}, uploads=uploads))
 
 
 class _Readable(yaml.SafeDumper):

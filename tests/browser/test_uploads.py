@@ -118,3 +118,31 @@ def test_no_string_of_a_scenario_becomes_markup(served: Served, open_page: Calla
     page.wait_for_selector("#message[data-kind=error]")
     assert "window.evil='key'" in page.inner_text("#message")
     harmless(page)
+
+
+def test_an_uploaded_workload_runs_says_what_it_left_out_and_a_bad_one_loses_nothing(served: Served, open_page: Callable[..., Any], tmp_path: Path) -> None:
+    path, bad = tmp_path / "mine.jsonl", tmp_path / "bad.jsonl"
+    line = {"timestamp": 0, "input_length": 1024, "output_length": 32, "hash_ids": [1, 2]}
+    records = [line, line, line | {evil("key"): 1, "input_length": evil("length")}, line | {"hash_ids": [1, 3]}]
+    path.write_text("".join(json.dumps(one) + "\n" for one in records))
+    page = opened(open_page(), served.url)
+    upload(page, path)
+    page.wait_for_function("document.querySelector('#yaml textarea').value.startsWith('name: mine\\n')")
+    assert "  kind: mooncake\n  file: uploaded:" in page.input_value("#yaml textarea")
+    assert "3 requests" in page.inner_text("#message")
+    page.wait_for_function("document.querySelector('#note').innerText.includes('1 of 4 records could not be used: line 3: input_length')")
+    run(page)
+    # Two blocks a prompt, of 16 tokens each; the last token is always computed, so a page of 16 with it.
+    assert "of 96 prompt tokens were reused" in page.inner_text("#message")
+    text = page.input_value("#yaml textarea")
+    bad.write_text(json.dumps({evil("key"): 1}))
+    upload(page, bad)
+    page.wait_for_selector("#message[data-kind=error]")
+    assert "neither a scenario, a trace nor a workload" in page.inner_text("#message")
+    assert page.input_value("#yaml textarea") == text
+    harmless(page)
+    run(page)
+    other = opened(open_page(), served.url)
+    other.click("#folded > button")
+    other.fill("#yaml textarea", text.replace("uploaded:", "uploaded:0"))
+    other.wait_for_function("document.querySelector('#note').innerText.includes('no upload is held here')")

@@ -12,6 +12,7 @@ from workbench.replay import ReplayError, fold
 from workbench.replicas import count, split
 from workbench.scenario import Scenario, ScenarioError
 from workbench.ui.serving import ModelState, Offer, check_model
+from workbench.workloads import Uploads
 
 REQUESTS, TOKENS, OUTPUTS, SLOTS = 256, 262_144, 16_384, 262_144
 """Most requests, prompt tokens, output tokens and KV slots of one run from a browser."""
@@ -28,11 +29,11 @@ OWN_PREFIX = "You are the keeper of a small observatory. Answer in one short sen
 OWN_QUESTIONS = "When does the dome open?\nWhat should I wear?\nWho may look first?"
 
 
-def scenario_from_text(text: str, model: ModelState, offers: Sequence[Offer]) -> Scenario:
+def scenario_from_text(text: str, model: ModelState, offers: Sequence[Offer], uploads: Uploads | None = None) -> Scenario:
     """A scenario typed or pasted into the page. Raises ScenarioError."""
     if len(text) > CHARACTERS:
         raise ScenarioError(f"the scenario has {len(text):,} characters; at most {CHARACTERS:,} are taken here")
-    scenario = scenarios.parse_text(text)
+    scenario = scenarios.parse_text(text, uploads=uploads)
     check_model(scenario, model, offers)
     check_size(scenario)
     return scenario

@@ -8,7 +8,6 @@ changed by hand (`TURNED`, kept in the browser), not what the server made of the
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -18,8 +17,9 @@ from workbench import presets
 from workbench import scenario as scenarios
 from workbench.estimate import estimate
 from workbench.explain.words import eviction_name
-from workbench.ui import asking, text
+from workbench.ui import asking, opening, text
 from workbench.ui.runs import Run
+from workbench.ui.uploads import Uploads
 from workbench.ui.worker import Worker
 
 OPENS_WITH = "handbook"
@@ -53,6 +53,7 @@ class Controls:
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
         self.titles = presets.titles()
+        self.uploads = Uploads()
 
     # --- laying out ----------------------------------------------------------------------------
 
@@ -80,7 +81,7 @@ class Controls:
         with gr.Accordion("Scenario: see, edit, paste, save or open one", open=False, elem_id="folded"):
             self.yaml = gr.Textbox(scenarios.dump(scenarios.load(OPENS_WITH)), show_label=False, lines=12, max_lines=24, elem_id="yaml", container=False)
             with gr.Row():
-                self.upload = gr.UploadButton("Open a scenario or a recorded trace", file_types=[".yaml", ".yml", ".jsonl"], elem_id="upload", scale=0, min_width=260)
+                self.upload = gr.UploadButton("Open a scenario, a trace or a workload", file_types=[".yaml", ".yml", ".jsonl", ".json", ".txt"], elem_id="upload", scale=0, min_width=280)
                 self.save = gr.Button("Save the scenario", elem_id="save", scale=0, min_width=160)
 
     @property
@@ -106,15 +107,15 @@ class Controls:
         *values, turned = rest
         if title == OWN:
             yaml = self._own(prefix, questions, yaml)
-        elif title != EDITED and _name(yaml) not in (None, self.titles[title]):
+        elif title != EDITED and self._name(yaml) not in (None, self.titles[title]):
             yaml = scenarios.dump(scenarios.load(self.titles[title]))  # the choice has not reached the text yet
         names = set(json.loads(turned or "[]"))
         changed = {k: _whole(k, v) if k in ("pages", "page_size") else v for k, v in zip(KNOBS, values, strict=True) if k in names}
-        return scenarios.retuned(yaml, changed) if changed else yaml
+        return scenarios.retuned(yaml, changed, self.uploads.get) if changed else yaml
 
     def read(self, yaml: str) -> scenarios.Scenario:
         """The scenario of a text, within what a page may ask for. Raises ScenarioError."""
-        return asking.scenario_from_text(yaml, self.worker.model, self.worker.offers)
+        return asking.scenario_from_text(yaml, self.worker.model, self.worker.offers, self.uploads.get)
 
     def describe(self, yaml: str) -> str:
         """The scenario's note and what a run will take, or what is wrong with it."""
@@ -157,7 +158,7 @@ class Controls:
                 yaml = self._own(prefix, questions, "")
             elif name is not None:
                 yaml = scenarios.dump(scenarios.load(name))
-            note, knobs = self.describe(yaml), _knobs(scenarios.parse_text(yaml).engine)
+            note, knobs = self.describe(yaml), _knobs(self._parsed(yaml).engine)
         except ValueError as error:
             note, knobs = _wrong(error), [gr.skip()] * len(KNOBS)
         recorded = self.worker.recorded(name) if name else None
@@ -165,36 +166,42 @@ class Controls:
         return (gr.Row(visible=title == OWN), yaml, *knobs, note, shown, text.message(""), *buttons("idle"), None)
 
     def open_file(self, path: str) -> tuple[Any, ...]:
-        """An uploaded scenario goes into the text; an uploaded trace is shown."""
+        """An uploaded scenario goes into the text, and so does one made of an uploaded workload; an uploaded trace is shown."""
         keep = [gr.skip()] * (4 + len(KNOBS))
         try:
-            if Path(path).suffix == ".jsonl":
+            kind = opening.kind_of(path)
+            if kind == "trace":
                 run = Run.of_trace(asking.read_trace(path), "uploaded")
                 self.worker.runs.add(run)
                 said = "Opened the trace; it is shown as it was recorded. Run still runs the scenario above."
                 return (*keep, shown_run(run), text.message(said), *buttons("idle"), None)
-            yaml = asking.read_scenario(path)
+            if kind == "scenario":
+                yaml, said = asking.read_scenario(path), "Opened the scenario; press Run."
+            else:
+                yaml, said = opening.workload(path, kind, self.uploads)
             engine = self.read(yaml).engine
         except (ValueError, OSError) as error:
             return (*keep, gr.skip(), text.message(str(error), "error"), *[gr.skip()] * 5)
-        said = "Opened the scenario; press Run."
         return (*_edited(), yaml, self.describe(yaml), *_knobs(engine), gr.skip(), text.message(said), *buttons("idle"), None)
 
     def _own(self, prefix: str, questions: str, yaml: str) -> str:
         """A prefix and questions of one's own, on the engine that the present text configures."""
         data = asking.own_scenario(prefix, questions)
         own = scenarios.parse(data)
-        if _name(yaml) == own.name:
-            own = own.model_copy(update={"engine": scenarios.parse_text(yaml).engine})
+        if self._name(yaml) == own.name:
+            own = own.model_copy(update={"engine": self._parsed(yaml).engine})
         return scenarios.dump(own)
 
+    def _parsed(self, yaml: str) -> scenarios.Scenario:
+        """The scenario of a text, as large as it is. Raises ScenarioError."""
+        return scenarios.parse_text(yaml, uploads=self.uploads.get)
 
-def _name(yaml: str) -> str | None:
-    """The name of the scenario that a text describes; None where it cannot be read."""
-    try:
-        return scenarios.parse_text(yaml).name
-    except ValueError:
-        return None
+    def _name(self, yaml: str) -> str | None:
+        """The name of the scenario that a text describes; None where it cannot be read."""
+        try:
+            return self._parsed(yaml).name
+        except ValueError:
+            return None
 
 
 def _edited() -> tuple[gr.Dropdown, gr.Row]:

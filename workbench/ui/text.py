@@ -59,8 +59,9 @@ def note(scenario: Scenario, guess: Estimate, state: ModelState) -> str:
         cost.append("scripted model, simulated time, a second or less")
     if guess.prompt_tokens:
         cost.append(f"{guess.prompt_tokens:,} prompt tokens, {guess.output_tokens} to answer at most")
+    told = "".join(f'<p class="rw-cost rw-told">Workload: {html.escape(line)}.</p>' for line in scenario.told)
     return (
-        f'<p class="rw-note">{html.escape(scenario.note or "")}</p>'
+        f'<p class="rw-note">{html.escape(scenario.note or "")}</p>{told}'
         f'<p class="rw-cost" id="estimate">One run: {html.escape(", ".join(cost))}.</p>'
     )
 

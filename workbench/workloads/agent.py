@@ -103,12 +103,13 @@ class Agent(Asked):
         assert self.file is not None
         tools = lines.find(self.tools_file, maker, "tools_file") if self.tools_file is not None else None
         try:
-            found, tally = trajectories.read(lines.find(self.file, maker), tools, tokenizer.encode if tokenizer else lambda _: [])
+            spell = tokenizer.encode if tokenizer else lambda _: []
+            found, tally = trajectories.read(lines.find(self.file, maker), tools, spell, self.sessions)
         except lines.ReadError as error:
             raise ValueError(f"file: {error}") from None
         if self.sessions is not None and self.sessions > len(found):
             raise ValueError(f"sessions: {self.sessions:,} are asked for; the file has {len(found):,}")
-        return found[: self.sessions], tally.told
+        return found, tally.told
 
     def _made(self, rng: Random) -> list[Session]:
         assert self.sessions is not None

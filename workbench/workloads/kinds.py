@@ -16,7 +16,7 @@ from workbench.workloads.random_prompts import RandomPrompts
 from workbench.workloads.requests_log import RequestLog
 from workbench.workloads.shared_prefix import SharedPrefix
 from workbench.workloads.template import Template
-from workbench.workloads.traffic import Maker, Traffic
+from workbench.workloads.traffic import Maker, Traffic, Upload, Uploads
 
 Workload = SharedPrefix | RandomPrompts | Rag | Agent | Template | Chat | Mooncake | RequestLog | Prompts
 
@@ -26,7 +26,7 @@ KINDS: dict[str, type[Workload]] = {
 }  # fmt: skip
 """Generators first, then readers of files."""
 
-__all__ = ["KINDS", "Maker", "Traffic", "Workload", "read"]
+__all__ = ["KINDS", "Maker", "Traffic", "Upload", "Uploads", "Workload", "read"]
 
 
 def read(data: Any) -> Workload:

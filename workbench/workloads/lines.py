@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from workbench.presets import assets
-from workbench.workloads.traffic import Maker
+from workbench.workloads.traffic import File, Maker, Upload
 
 NAMED = 3
 """Bad records that are named; the others are only counted."""
+SAID = 200
+"""Characters that are said of each: it may quote its file."""
+UPLOADED = "uploaded:"
+"""How the name of an upload begins in a scenario."""
 T = TypeVar("T")
 
 
@@ -32,13 +36,17 @@ class Tally:
         """One sentence about the records that could not be used; nothing where all could."""
         if not self.wrong:
             return []
-        named = "; ".join(self.wrong[:NAMED]) + ("; …" if len(self.wrong) > NAMED else "")
+        named = "; ".join(_short(wrong) for wrong in self.wrong[:NAMED]) + ("; …" if len(self.wrong) > NAMED else "")
         return [f"{len(self.wrong):,} of {self.records:,} records could not be used: {named}"]
 
-    def nothing(self, path: Path, what: str) -> ReadError:
+    def nothing(self, path: File, what: str) -> ReadError:
         """What to raise when no record was of use."""
         why = "; ".join(self.told) or "the file is empty"
         return ReadError(f"{path}: no {what} that can be used" + (f"; {why}" if self.wrong else f" ({why})"))
+
+
+def _short(said: str) -> str:
+    return said if len(said) <= SAID else f"{said[: SAID - 1]}…"
 
 
 def own_sets() -> list[str]:
@@ -46,25 +54,44 @@ def own_sets() -> list[str]:
     return sorted(p.name for p in (assets() / "workloads").glob("*") if p.suffix in (".jsonl", ".txt"))
 
 
-def find(file: str, maker: Maker, key: str = "file") -> Path:
-    """The file that a workload names under `key`: a path, or one of the project's own sets by its name.
+def find(file: str, maker: Maker, key: str = "file") -> File:
+    """The file that a workload names under `key`: a path, an upload, or one of the project's own sets by its name.
 
-    Raises ValueError where a page names a file of the machine that serves it.
+    Raises ValueError where a page names a file of the machine that serves it, or an upload that is not held.
     """
-    path = Path(file).expanduser()
+    path = _path(file) if maker.files else Path(file)
     if maker.files and path.exists():
         return path
+    if file.startswith(UPLOADED):
+        return _upload(file, maker, key)
     if file in own_sets():
         return assets() / "workloads" / file
     if not maker.files:
         raise ValueError(
             f"{key}: a page cannot name a file of the machine that serves it; run this scenario from the command "
-            f"line, or name one of the sets that come with the workbench: {', '.join(own_sets())}"
+            f"line, upload the file, or name one of the sets that come with the workbench: {', '.join(own_sets())}"
         )
     return path
 
 
-def raw(path: Path) -> bytes:
+def _path(file: str) -> Path:
+    try:
+        return Path(file).expanduser()
+    except RuntimeError:  # a home of nobody on this machine
+        return Path(file)
+
+
+def _upload(file: str, maker: Maker, key: str) -> Upload:
+    found = maker.uploads(file) if maker.uploads is not None else None
+    if found is None:
+        raise ValueError(
+            f"{key}: no upload is held here as {_short(repr(file))}, or not any more; open the file on the Lab page again, "
+            "or name it by its path on the command line"
+        )
+    return found
+
+
+def raw(path: File) -> bytes:
     """A file's content, without a byte order mark. Raises ReadError where it cannot be read."""
     try:
         return path.read_bytes().removeprefix(b"\xef\xbb\xbf")
@@ -74,12 +101,12 @@ def raw(path: Path) -> bytes:
         raise ReadError(f"{path}: cannot be read ({error})") from None
 
 
-def lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def lines(path: File) -> Iterator[tuple[int, bytes]]:
     """(number from 1, line) of all that are not blank. Raises ReadError where the file cannot be read."""
     return ((number, line.strip()) for number, line in enumerate(raw(path).split(b"\n"), 1) if line.strip())
 
 
-def records(path: Path) -> Iterator[tuple[str, Any]]:
+def records(path: File) -> Iterator[tuple[str, Any]]:
     """Where each record stands, and what it holds: a JSON list's items, or lines that are still to be decoded.
 
     Raises ReadError where the file cannot be read at all.
@@ -105,7 +132,7 @@ def decoded(record: Any) -> Any:
         raise ValueError("not readable as JSON") from None
 
 
-def collect(path: Path, parse: Callable[[Any], T], what: str, found: Iterable[tuple[str, Any]] | None = None) -> tuple[list[T], Tally]:
+def collect(path: File, parse: Callable[[Any], T], what: str, found: Iterable[tuple[str, Any]] | None = None) -> tuple[list[T], Tally]:
     """What `parse` makes of each JSON record; it raises ValueError saying what is wrong with one.
 
     `found` are records that were read otherwise. Raises ReadError when the file cannot be read or no record is of use.

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from workbench.workloads import lines
+from workbench.workloads.traffic import File
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,12 @@ class Passage:
     questions: list[str]
 
 
-def read(path: Path) -> tuple[list[Passage], lines.Tally]:
+def read(path: File) -> tuple[list[Passage], lines.Tally]:
     """All passages of a file. Raises ReadError when it cannot be read or holds none."""
     return lines.collect(path, parsed, "passage", _squad(path))
 
 
-def _squad(path: Path) -> Iterator[tuple[str, Any]] | None:
+def _squad(path: File) -> Iterator[tuple[str, Any]] | None:
     """The passages of a file in SQuAD's layout; None where it is another."""
     try:
         data = json.loads(lines.raw(path).decode())

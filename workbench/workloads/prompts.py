@@ -30,7 +30,7 @@ class Prompts(Timed):
         path = lines.find(self.file, maker)
         try:
             numbered = ((f"line {number}", line) for number, line in lines.lines(path))
-            found, tally = lines.collect(path, _text, "prompt", numbered)
+            found, tally = lines.collect(path, parsed, "prompt", numbered)
         except lines.ReadError as error:
             raise ValueError(f"file: {error}") from None
         found = found[: self.requests]
@@ -47,7 +47,8 @@ class Prompts(Timed):
         return Traffic(requests, tally.told + told)
 
 
-def _text(line: bytes) -> str:
+def parsed(line: bytes) -> str:
+    """One line as a prompt. Raises ValueError saying what is wrong with it."""
     try:
         text = line.decode().strip()
     except UnicodeDecodeError:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.workloads.lines import Tally, decoded, records, whole_text
+from workbench.workloads.traffic import File
 
 ROLES = {
     "human": "user",
@@ -38,9 +39,9 @@ class Chats(Tally):
     conversations: list[Conversation] = field(default_factory=list)
 
 
-def read(path: Path) -> Chats:
+def read(path: File) -> Chats:
     """All conversations of a file, or of a folder's files by name. Raises ReadError when it cannot be read or holds none."""
-    if path.is_dir():
+    if isinstance(path, Path) and path.is_dir():
         return _folder(path)
     chats = Chats()
     for where, record in records(path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 MOST_REQUESTS = 100_000
@@ -21,16 +22,38 @@ class Tokenizer(Protocol):
 
 
 @dataclass(frozen=True)
+class Upload:
+    """A file that came through a page: held in memory, and never on the disk where a path could reach it."""
+
+    name: str
+    content: bytes
+
+    def __str__(self) -> str:
+        return self.name
+
+    def read_bytes(self) -> bytes:
+        """Its content, as a path would read it."""
+        return self.content
+
+
+File = Path | Upload
+Uploads = Callable[[str], Upload | None]
+"""Finds an upload by the name that a scenario has for it; None where none is held under it."""
+
+
+@dataclass(frozen=True)
 class Maker:
     """Who asks for the traffic: the scenario's seed, its executor, and a tokenizer where ids are needed.
 
-    `files`: whether a file of this machine may be read; a scenario from a browser may not.
+    `files`: whether a file of this machine may be read; a scenario from a browser may not. `uploads`: finds what
+    was uploaded to the page that asks; None: no page asks.
     """
 
     seed: int = 0
     executor: str = "puppet"
     tokenizer: Callable[[], Tokenizer] | None = None
     files: bool = False
+    uploads: Uploads | None = None
 
 
 @dataclass

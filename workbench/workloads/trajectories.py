@@ -8,30 +8,32 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from workbench.workloads import lines
 from workbench.workloads.messages import Message, compact, plain, tool_texts
 from workbench.workloads.prompt_order import Part, Session, Step
+from workbench.workloads.traffic import File
 
 Speller = Callable[[str], list[int]]
 """A text to ids; nothing, where a model reads the texts themselves."""
 
 
-def read(path: Path, tools: Path | None, spell: Speller) -> tuple[list[Session], lines.Tally]:
-    """The sessions of a file. Raises ReadError where it, or the file of tools, holds none."""
+def read(path: File, tools: File | None, spell: Speller, most: int | None = None) -> tuple[list[Session], lines.Tally]:
+    """The first `most` sessions of a file, or all. Raises ReadError where it, or the file of tools, holds none."""
     once = functools.cache(lambda role, text: Part(spell(f"{role}\n{text}\n"), text, role))
     shared = _tools(tools) if tools is not None else None
 
-    def parse(record: Any) -> Session:
+    def parse(record: Any) -> tuple[list[Message], list[str]]:
         if not isinstance(record, dict):
             raise ValueError("is no JSON object")
         own = tool_texts(record.get("tools")) if shared is None else shared
         messages = plain(record.get("messages", record.get("traj")))
-        return session(messages, own, once)
+        session(messages, own, lambda role, text: Part())  # checked now; spelt, which takes longer, only where it is wanted
+        return messages, own
 
-    return lines.collect(path, parse, "trajectory")
+    found, tally = lines.collect(path, parse, "trajectory")
+    return [session(messages, own, once) for messages, own in found[:most]], tally
 
 
 def session(messages: list[Message], tools: list[str], part: Callable[[str, str], Part]) -> Session:
@@ -51,7 +53,7 @@ def session(messages: list[Message], tools: list[str], part: Callable[[str, str]
     return Session([part("system", tool) for tool in tools], system, steps)
 
 
-def _tools(path: Path) -> list[str]:
+def _tools(path: File) -> list[str]:
     found, _ = lines.collect(path, _tool, "tool")
     return found
 
