@@ -162,7 +162,10 @@ class Scenario(Asked):
     def _generate(self, workload: workloads.Workload, files: bool, uploads: workloads.Uploads | None) -> None:
         if self.requests:
             raise ValueError("workload: give either requests or a workload; both are there")
-        maker = workloads.Maker(self.seed, self.engine.executor, lambda: _tokenizer(self.engine.model), files, uploads)
+        model = self.engine.model
+        if not files and Path(model).expanduser().exists():
+            raise ValueError("engine.model: a scenario that comes from a page names no folder of this machine; name an offered model")
+        maker = workloads.Maker(self.seed, self.engine.executor, lambda: _tokenizer(model), files, uploads)
         try:
             traffic = workload.traffic(maker)
         except ValueError as error:

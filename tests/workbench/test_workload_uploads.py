@@ -211,3 +211,9 @@ def test_what_was_not_used_for_long_is_forgotten_first(monkeypatch: pytest.Monke
     monkeypatch.setattr(uploads, "HELD", 50)
     held.add("d", Upload("d", b"x" * 50))
     assert [held.get(n) is not None for n in "acd"] == [False, False, True]
+
+
+def test_a_page_cannot_have_a_folder_of_this_machine_read_as_a_model(tmp_path: Path) -> None:
+    data = {"engine": {"model": str(tmp_path)}, "workload": {"kind": "prompts", "file": "prompts.txt"}}
+    with pytest.raises(ScenarioError, match=r"engine\.model: a scenario that comes from a page names no folder of this machine"):
+        scenarios.parse(data)
