@@ -83,7 +83,7 @@ def test_an_edited_text_is_somebodys_own_and_the_menu_says_so(served: Served, op
     choose(page, SCRIPTED)
     text = unfold(page, "walkthrough")
     page.fill("#yaml textarea", text.replace("pages: 32", "pages: 41"))
-    page.wait_for_function("document.querySelector('#preset input').value.includes('my own scenario')")
+    page.wait_for_function("document.querySelector('#preset input')?.value.includes('my own scenario')")
     start(page)
     assert ran(page, served).engine.pages == 41
 

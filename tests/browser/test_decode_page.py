@@ -331,7 +331,7 @@ def test_each_preset_fills_the_boxes(scripted: Served, open_page: Callable[..., 
     page.click("#preset-decode input")
     assert page.locator("ul[role=listbox] [role=option]").count() == 6
     page.get_by_role("option", name=DATE, exact=True).click()
-    page.wait_for_function("document.querySelector('#grammar textarea').value.startsWith('(19|20)')")
+    page.wait_for_function("document.querySelector('#grammar textarea')?.value.startsWith('(19|20)')")
     assert page.get_by_label("Regex").is_checked()
     page.wait_for_selector("#spacing", state="hidden")
 
@@ -340,7 +340,7 @@ def test_without_a_model_run_says_what_is_missing(scripted: Served, open_page: C
     page = on_page(scripted, open_page())
     page.click("#preset-decode input")
     page.get_by_role("option", name=DATE, exact=True).click()
-    page.wait_for_function("document.querySelector('#grammar textarea').value.startsWith('(19|20)')")
+    page.wait_for_function("document.querySelector('#grammar textarea')?.value.startsWith('(19|20)')")
     page.click("#go")
     page.wait_for_selector("#said [data-kind=error]")
     assert "needs the model" in page.inner_text("#said")

@@ -123,7 +123,7 @@ def test_another_model_is_loaded_and_every_open_page_follows(on_tiny_a: Served, 
     for each in (page, other, third):
         each.wait_for_function(READY, arg="tiny-b", timeout=LONG)
     for each in (page, other):
-        each.wait_for_function("document.querySelector('#model input').value === 'tiny-b'")
+        each.wait_for_function("document.querySelector('#model input')?.value === 'tiny-b'")
         says(each, "In use now.")
         each.wait_for_function("document.querySelector('#estimate').innerText.includes('estimated')")
     assert on_tiny_a.worker.model.rates != rates

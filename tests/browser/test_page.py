@@ -76,7 +76,7 @@ def shortened(page: Any, sections: int, tokens: int) -> None:
         assert cut
         request |= {"max_new_tokens": tokens, "ignore_eos": True}
     page.fill("#yaml textarea", yaml.safe_dump(data, sort_keys=False))
-    page.wait_for_function("document.querySelector('#preset input').value.includes('my own scenario')")
+    page.wait_for_function("document.querySelector('#preset input')?.value.includes('my own scenario')")
 
 
 @pytest.mark.model
@@ -145,7 +145,7 @@ def test_the_scenario_can_be_edited_and_what_is_wrong_with_it_is_said(served: Se
     page.click("#run")
     page.wait_for_selector("#message[data-kind=error]")
     page.fill("#yaml textarea", text.replace("pages: 32", "pages: 40"))
-    page.wait_for_function("document.querySelector('#pages input').value === '40'")
+    page.wait_for_function("document.querySelector('#pages input')?.value === '40'")
     run(page)
 
 
@@ -170,7 +170,7 @@ HOSTILE = '<img src=x onerror="window.evil=1">'
 
 
 BAD = [
-    ("a.jsonl", b"not json\n", "line 1"),
+    ("a.jsonl", b"not json\n", "neither a scenario, a trace nor a workload"),
     ("b.jsonl", b'{"schema_version":99}\n', "schema_version is 99"),
     ("c.jsonl", b"", "empty"),
     ("d.jsonl", b'{"schema_version":1}\n{"kind":"run.started","seq":0,"t":0.0,"step":1,"pages":4,"page_', "line 2"),

@@ -109,7 +109,7 @@ def test_what_one_session_types_and_runs_is_not_seen_by_another(served: Served, 
     one.keyboard.press("Control+A")
     one.keyboard.type(secret, delay=20)  # each key is an event of its own, and the last one counts
     one.click("#folded > button")
-    one.wait_for_function("s => document.querySelector('#yaml textarea').value.includes(s)", arg=secret)
+    one.wait_for_function("s => document.querySelector('#yaml textarea')?.value.includes(s)", arg=secret)
     other.reload()
     late = opened(open_page(), served.url)
     for page in (other, late):

@@ -127,7 +127,7 @@ def test_an_uploaded_workload_runs_says_what_it_left_out_and_a_bad_one_loses_not
     path.write_text("".join(json.dumps(one) + "\n" for one in records))
     page = opened(open_page(), served.url)
     upload(page, path)
-    page.wait_for_function("document.querySelector('#yaml textarea').value.startsWith('name: mine\\n')")
+    page.wait_for_function("document.querySelector('#yaml textarea')?.value.startsWith('name: mine\\n')")
     assert "  kind: mooncake\n  file: uploaded:" in page.input_value("#yaml textarea")
     assert "3 requests" in page.inner_text("#message")
     page.wait_for_function("document.querySelector('#note').innerText.includes('1 of 4 records could not be used: line 3: input_length')")

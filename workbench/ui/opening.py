@@ -29,6 +29,8 @@ def kind_of(path: str | Path) -> str:
     """`scenario`, `trace` or a kind of workload, by what is in an uploaded file. Raises ScenarioError where it cannot be told."""
     path = Path(path)
     size = path.stat().st_size
+    if not size:
+        raise ScenarioError("the file is empty")
     with path.open("rb") as file:
         kind = recognise(file.read(LARGEST if size <= LARGEST else asking.CHARACTERS))
     if kind in (None, "prompts") and path.suffix in (".yaml", ".yml"):
