@@ -154,7 +154,7 @@ def test_the_traffic_reaches_every_kind_of_trouble() -> None:
     seen: set[str] = set()
     retracted_twice = 0
 
-    @settings(max_examples=240, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=360, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(case=cases(2))
     def run(case: Case) -> None:
         nonlocal retracted_twice
