@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from engine import events as ev
@@ -154,9 +154,7 @@ def test_the_traffic_reaches_every_kind_of_trouble() -> None:
     seen: set[str] = set()
     retracted_twice = 0
 
-    @settings(max_examples=360, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
-    @given(case=cases(2))
-    def run(case: Case) -> None:
+    def look(case: Case) -> None:
         nonlocal retracted_twice
         for event in play(case).trace:
             seen.add(event.__struct_config__.tag)
@@ -172,12 +170,19 @@ def test_the_traffic_reaches_every_kind_of_trouble() -> None:
             elif isinstance(event, ev.RequestRetracted):
                 retracted_twice += event.times > 1
 
-    run()
-    assert seen >= {
-        "request.retracted", "request.remapped", "request.aborted", "executor.failed", "clock.jumped",
-        "node.split", "node.grown", "node.trimmed", "node.evicted", "node.pinned", "node.demoted", "node.restored", "queue.ordered",
-        "grammar.compiled", "grammar.masked", "grammar.jumped", "grammar.verified", "grammar.rolled_back", "token.emitted",
-        "stop", "length", "capacity", "error", "pages", "budget", "chunk", "running cap", "prefill", "decode", "mixed",
-        "ahead", "late", "draft.verified",
-    }  # fmt: skip
-    assert retracted_twice > 20
+    for batch in range(6):  # what Hypothesis draws also depends on what else has been imported
+        quick = settings(max_examples=120, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+        seed(batch)(quick(given(case=cases(2))(look)))()
+        if seen >= TROUBLE and retracted_twice > 20:
+            return
+    raise AssertionError(f"never met: {', '.join(sorted(TROUBLE - seen)) or 'twenty requests retracted twice'}")
+
+
+TROUBLE = {
+    "request.retracted", "request.remapped", "request.aborted", "executor.failed", "clock.jumped",
+    "node.split", "node.grown", "node.trimmed", "node.evicted", "node.pinned", "node.demoted", "node.restored", "queue.ordered",
+    "grammar.compiled", "grammar.masked", "grammar.jumped", "grammar.verified", "grammar.rolled_back", "token.emitted",
+    "stop", "length", "capacity", "error", "pages", "budget", "chunk", "running cap", "prefill", "decode", "mixed",
+    "ahead", "late", "draft.verified",
+}  # fmt: skip
+"""What the random traffic has to bring about."""
