@@ -83,8 +83,9 @@ class Engine:
         self.constrained = Constrained(config, self.executor, self.scheduler.holdings, jumps, self._emit)
         self._drafts = Drafts(config, self.executor, self.scheduler.holdings, self.totals, self._emit)
         self._outcomes = Outcomes(
-            self.executor, self.scheduler, self._arrivals, self.constrained, self._drafts, self._answers, self.trace, self.totals, self._breached, lambda request: self.on_end(request)
-        )
+            self.executor, self.scheduler, self._arrivals, self.constrained, self._drafts, self._answers, self.trace,
+            self.totals, self._breached, lambda request: self.on_end(request),
+        )  # fmt: skip
         self._live, self._aborts = self._outcomes.live, self._outcomes.aborts
         self._runway = Runway(self.executor, beside=config.overlap and not self.executor.virtual)
         self.flight: Flight | None = None
@@ -167,6 +168,11 @@ class Engine:
         self.trace.commit()
         return True
 
+    def abort_all(self) -> None:
+        """Take back all that have arrived and not ended."""
+        for request in list(self._live):
+            self.abort(request)
+
     # --- running -------------------------------------------------------------------------------
 
     @property
@@ -237,11 +243,9 @@ class Engine:
     def finish(self, stopped: bool = False) -> None:
         """End the run: aborts what is left when `stopped`, then tells `run.ended`."""
         if stopped:
-            for request in list(self._live):
-                self.abort(request)
+            self.abort_all()
         if self.flight is not None:
             self.land()
-        self._runway.close()
         self.trace.step, self.trace.t = self.step_number, self.clock.now()
         self._emit(ev.RunEnded, stopped=stopped)
         self.trace.commit()

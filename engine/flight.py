@@ -54,11 +54,6 @@ class Runway:
 
         return self._thread.submit(forward) if self._thread is not None else _at_once(forward)
 
-    def close(self) -> None:
-        """Let go of the thread."""
-        if self._thread is not None:
-            self._thread.shutdown(wait=True)
-
 
 def _at_once(work: Callable[[], StepResult]) -> Future[StepResult]:
     done: Future[StepResult] = Future()

@@ -75,14 +75,16 @@ class Fleet:
         return request.id
 
     def abort(self, request: str) -> bool:
-        """Take a request back, in whatever state it is. False (and no harm) when there is none such."""
-        home = self._home.get(request)
-        if home is not None:
-            return self.engines[home].abort(request)
-        if self._arrivals.forget(request) is None:
-            return False
-        self._arrivals.ended(request, self.t)
-        return True
+        """Take a request back, in whatever state it is, and whichever half of it. False (and no harm) when there is none such."""
+        for half in (request, request + GOES_ON):
+            home = self._home.get(half)
+            if home is not None:
+                return self.engines[home].abort(half)
+            coming = self._arrivals.forget(half)
+            if coming is not None:
+                self._over(coming)
+                return True
+        return False
 
     # --- running -------------------------------------------------------------------------------
 
@@ -90,11 +92,6 @@ class Fleet:
     def busy(self) -> bool:
         """Whether anything is waiting, running or still to come."""
         return bool(self._home or len(self._arrivals) or any(e.flight is not None for e in self.engines))
-
-    @property
-    def totals(self) -> list[Any]:
-        """What each replica has counted."""
-        return [engine.totals for engine in self.engines]
 
     def step(self) -> list[Progress] | None:
         """Go on to what happens next, on whichever replica; None when nothing is left to do."""
@@ -117,6 +114,13 @@ class Fleet:
 
     def finish(self, stopped: bool = False) -> None:
         """End the run on every replica; what is left is aborted when `stopped`."""
+        if stopped:
+            for engine in self.engines:
+                engine.clock.reach(self.t)
+                engine.abort_all()
+            for engine in sorted((e for e in self.engines if e.flight is not None), key=lambda e: e.flight.ends):  # type: ignore[union-attr]
+                engine.land()
+                self.t = max(self.t, engine.clock.now())
         for engine in self.engines:
             engine.clock.reach(self.t)
             engine.finish(stopped)
@@ -157,11 +161,15 @@ class Fleet:
             out += progress
         return out
 
+    def _over(self, request: Request) -> None:
+        """Nothing more comes of a request: those that waited for it may arrive."""
+        self._arrivals.ended(request.id.removesuffix(GOES_ON) if request.received else request.id, self.t)
+
     def _ended(self, request: Request) -> None:
         home = self._home.pop(request.id, None)
         rest = self._handover.second_half(request, home) if self._handover is not None and home is not None else None
         if rest is None:
-            self._arrivals.ended(request.id.removesuffix(GOES_ON) if request.received else request.id, self.t)
+            self._over(request)
             return
         transfer = self._handover.coming(rest)  # type: ignore[union-attr]
         assert transfer is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,7 +40,7 @@ class Fork:
         return self._request or before
 
 
-class Value:
+class Value(ABC):
     """Something that a program asked for under a name.
 
     `script` is what stands before it; `text` and `ids` are there once it is `done` without an `error`. `ids` None:
@@ -90,11 +91,13 @@ class Value:
         self._begin(conductor, self._fork.ask(conductor) if self._fork is not None else None)
         return True
 
+    @abstractmethod
     def _begin(self, conductor: Conductor, after: Request | None) -> None:
-        raise NotImplementedError
+        """Ask the engine, once `after` has ended."""
 
+    @abstractmethod
     def _settle(self, conductor: Conductor) -> None:
-        raise NotImplementedError
+        """Take what the requests have brought."""
 
     def _label(self, what: str = "") -> str:
         return self.name + (f" = {what}" if what else "") + (f" ({self._branch})" if self._branch else "")

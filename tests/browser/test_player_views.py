@@ -175,10 +175,10 @@ def test_tokens_found_in_the_cache_are_a_mark_with_their_count_and_take_no_time(
     )
     assert founds == [[1, 16, True]]
     assert colours == [",".join(str(int(wanted.strip("#")[i : i + 2], 16)) for i in (0, 2, 4))]
-    mark = page.locator(".rp-lanes .rp-legend").get_by_text("tokens found in the cache: took no time")
+    mark = page.locator(".rp-lanes .rp-legend").get_by_text("tokens found in the cache: not computed")
     assert mark.is_visible()
     off = runner.run(scenario.parse({"name": "off", "engine": {"executor": "puppet", "pages": 128, "cache": "off"}, "requests": requests})).trace
-    assert not mount(open_page, off).locator(".rp-lanes .rp-legend").get_by_text("took no time").is_visible()
+    assert not mount(open_page, off).locator(".rp-lanes .rp-legend").get_by_text("found in the cache").is_visible()
 
 
 def test_the_selected_request_says_how_long_it_stalled_and_how_its_first_token_came(open_page: Callable[..., Any]) -> None:

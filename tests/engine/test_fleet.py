@@ -16,7 +16,7 @@ from engine.config import ConfigError, config_from
 from engine.fleet.guess import Guess
 from engine.request import Request, SamplingParams
 from tests.engine.lab import ids
-from tests.engine.traffic import Case, cases, play
+from tests.engine.traffic import Case, cases, hear, play
 from workbench.replay import State
 
 
@@ -49,12 +49,7 @@ class Bus:
 
     def run(self) -> Bus:
         for progress in self.fleet.run():
-            for p in progress:
-                said = self.outputs.setdefault(p.request, [])
-                del said[len(said) - p.replaced :]
-                said += p.ids
-                if p.reason is not None:
-                    self.reasons[p.request] = p.reason
+            hear(progress, self.outputs, self.reasons)
         return self
 
     def events(self, kind: type[Any]) -> list[Any]:
@@ -187,6 +182,30 @@ def test_separate_engines_say_what_one_engine_says_and_one_that_waits_waits_for_
     assert {name: apart.outputs[name] + apart.outputs.get(f"{name}+", []) for name in whole.outputs} == whole.outputs
     ends = {e.request: e.t for e in apart.events(ev.RequestFinished)}
     assert next(e.arrived for e in apart.events(ev.RequestArrived) if e.request == "last") == pytest.approx(ends["R7+"] + 1.0)
+
+
+def test_a_request_whose_kv_is_on_its_way_can_be_taken_back_and_who_waited_for_it_comes() -> None:
+    bus = Bus(**SEPARATE | {"host_bandwidth": 1e6})  # a link that takes seconds
+    bus.ask("R1", "A16+B4", 5, at=0.0)
+    bus.ask("R2", "C4", 1, after="R1")
+    while not bus.events(ev.RequestFinished):
+        bus.fleet.step()
+    assert bus.fleet.abort("R1") and not bus.fleet.abort("R1")
+    bus.run()
+    assert sorted(bus.outputs) == ["R2"] and "R1+" not in {e.request for e in bus.events(ev.RequestArrived)}
+
+
+def test_the_times_of_a_run_that_is_stopped_do_not_go_back_either() -> None:
+    bus = Bus(replicas=3, router="round-robin", clock={"step": 1.0, "token": 0.25})
+    for i in range(9):
+        bus.ask(f"R{i}", f"A{4 + i}", 20, at=0.3 * i)
+    for _ in range(14):
+        bus.fleet.step()
+    assert sum(e.flight is not None for e in bus.fleet.engines) == 3
+    bus.fleet.finish(stopped=True)
+    times = [e.t for e in bus.fleet.trace]
+    assert times == sorted(times) and len(bus.events(ev.RequestAborted)) == 9
+    assert [e.replica for e in bus.events(ev.RunEnded)] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("config", "says"), [

@@ -113,6 +113,14 @@ def test_a_request_that_is_taken_back_in_flight_leaves_only_what_was_committed()
     assert lab.events(ev.StepFinished)[-1].late == ["R"]
 
 
+def test_an_engine_that_has_run_can_run_again(tiny_llama: LoadedModel) -> None:
+    lab = Lab(loaded=tiny_llama, pages=96, overlap=True)
+    for name in ("R1", "R2"):
+        lab.ask(name, [3, 5, 7, 11], 6, ignore_eos=True)
+        list(lab.engine.run())
+    assert [e.request for e in lab.events(ev.RequestFinished)] == ["R1", "R2"]
+
+
 @pytest.mark.parametrize("config", [{}, {"chunk": 5, "mixed": True}, {"page_size": 4, "pages": 24}])
 def test_a_model_says_the_same_with_its_forward_on_a_thread_of_its_own(tiny_llama: LoadedModel, config: dict[str, Any]) -> None:
     labs = []

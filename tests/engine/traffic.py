@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from engine import Engine, EngineConfig
 from engine import events as ev
 from engine.config import EVICTIONS, POLICIES, SORTS, Clock
+from engine.outcomes import Progress
 from tests.engine.lab import Shadow
 
 LIMIT = 3000
@@ -54,6 +55,16 @@ class Played:
         return [{k: v for k, v in row.items() if k not in TIMED} for row in rows]
 
 
+def hear(progress: list[Progress], outputs: dict[str, list[int]], reasons: dict[str, str]) -> None:
+    """Add what a step has brought to what every request has said, and how it ended."""
+    for p in progress:
+        said = outputs.setdefault(p.request, [])
+        del said[len(said) - p.replaced :]
+        said += p.ids
+        if p.reason is not None:
+            reasons[p.request] = p.reason
+
+
 def play(case: Case, *, fold: bool = False, traced: bool = True, **changed: Any) -> Played:
     """Run a case on a fresh engine that checks itself at every step; `fold` checks the trace as well."""
     shadow = Shadow()
@@ -69,12 +80,7 @@ def play(case: Case, *, fold: bool = False, traced: bool = True, **changed: Any)
         if progress is None:
             engine.finish()
             return played
-        for p in progress:
-            said = played.outputs.setdefault(p.request, [])
-            del said[len(said) - p.replaced :]
-            said += p.ids
-            if p.reason is not None:
-                played.reasons[p.request] = p.reason
+        hear(progress, played.outputs, played.reasons)
     raise AssertionError(f"still busy after {LIMIT} steps")
 
 

@@ -233,6 +233,8 @@ def test_namespaces_and_requests_that_leave_nothing() -> None:
 LATER: list[tuple[type[ev.Event], dict[str, Any], str]] = [
     (ev.RequestRouted, {"request": "R1", "chosen": 1, "reason": "cache-aware", "loads": [3, 1], "matches": [0, 12]},
      "R1 (ask) goes to replica 1 (cache-aware); loads: 3, 1 requests; matches: 0, 12 tokens."),
+    (ev.RequestRouted, {"request": "R1", "chosen": 1, "reason": "least loaded of those that decode", "transferred": 20, "source": 0, "seconds": 0.004},
+     "R1 (ask) goes to replica 1 (least loaded of those that decode). The KV of its first 20 tokens came from replica 0, in 4 ms over the link."),
     (ev.RequestPassedOver, {"request": "R1", "limit": "prefix in flight", "needed": 4, "available": 0, "overtaken": 12, "behind": "R0"},
      "R1 (ask) waits: R0 is computing the start they share; later arrivals have computed 12 prompt tokens meanwhile."),
     (ev.RequestPassedOver, {"request": "R1", "limit": "leader room", "needed": 4, "available": 2},

@@ -167,10 +167,10 @@ def test_500_mb_sent_past_the_page_are_refused_and_leave_nothing(server: tuple[s
     headers = {"Content-Type": "multipart/form-data; boundary=cut"}
     before = resident()
     try:
-        answer = httpx.post(f"{url}/gradio_api/upload", content=body(), headers=headers, timeout=60)
-        assert answer.status_code == 413 and "maximum allowed size" in answer.text
+        said = httpx.post(f"{url}/gradio_api/upload", content=body(), headers=headers, timeout=60)
     except httpx.HTTPError:
-        pass  # it hung up in the middle, which says it too
+        said = None  # it hung up in the middle, which says it too
+    assert said is None or (said.status_code == 413 and "maximum allowed size" in said.text)
     assert resident() - before < 100
     assert kept(uploads) == []
     assert httpx.get(url, timeout=60).status_code == 200

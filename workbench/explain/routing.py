@@ -5,13 +5,14 @@ from __future__ import annotations
 from engine import events as ev
 from workbench.explain.answer import Answer, Link, Table
 from workbench.explain.moment import Moment
+from workbench.explain.sentences.requests import transferred
 from workbench.explain.words import count, number
 
 
 def explain(moment: Moment, e: ev.RequestRouted, answer: Answer) -> None:
     """Put into an answer why a request went where it did, and what the others had to offer."""
     rule = _RULES.get(moment.config("router") or "", "")
-    if rule:
+    if rule and not e.transferred:
         answer.detail.append(rule.format(**_knobs(moment)))
     if e.matches:
         answer.detail.append("What a replica is believed to hold is what it was sent: the router does not see what was evicted there.")
@@ -22,7 +23,7 @@ def told(e: ev.RequestRouted) -> str:
     """In one sentence, where a request went."""
     others = [load for replica, load in enumerate(e.loads) if replica != e.chosen]
     loads = f"; it had {count(e.loads[e.chosen], 'request')} then, the others {', '.join(map(number, others))}" if others and e.chosen < len(e.loads) else ""
-    return f"It went to replica {e.chosen}: {e.reason}{loads}."
+    return f"It went to replica {e.chosen}: {e.reason}{loads}.{transferred(e)}"
 
 
 def table(e: ev.RequestRouted) -> Table:

@@ -102,11 +102,9 @@ class Agent(Asked):
     def _read(self, maker: Maker, tokenizer: Tokenizer | None) -> tuple[list[Session], list[str]]:
         assert self.file is not None
         tools = lines.find(self.tools_file, maker, "tools_file") if self.tools_file is not None else None
-        try:
+        with lines.under():
             spell = tokenizer.encode if tokenizer else lambda _: []
             found, tally = trajectories.read(lines.find(self.file, maker), tools, spell, self.sessions)
-        except lines.ReadError as error:
-            raise ValueError(f"file: {error}") from None
         if self.sessions is not None and self.sessions > len(found):
             raise ValueError(f"sessions: {self.sessions:,} are asked for; the file has {len(found):,}")
         return found, tally.told

@@ -58,10 +58,8 @@ class Chat(Asked):
         if self.answers == "stored" and maker.executor == "model":
             raise ValueError("answers: a model answers for itself; stored ones need a script")
         path = lines.find(self.file, maker)
-        try:
+        with lines.under():
             chats = sharegpt.read(path)
-        except lines.ReadError as error:
-            raise ValueError(f"file: {error}") from None
         rng = Random(maker.seed)
         chosen = self._chosen(chats.conversations, rng)
         turns = [len(c.turns) for c in chosen]

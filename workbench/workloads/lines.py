@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +23,15 @@ T = TypeVar("T")
 
 class ReadError(ValueError):
     """A file that holds nothing usable; one sentence."""
+
+
+@contextmanager
+def under(key: str = "file") -> Iterator[None]:
+    """What goes wrong with a file inside is told as the fault of the workload's key: raises ValueError naming it."""
+    try:
+        yield
+    except ReadError as error:
+        raise ValueError(f"{key}: {error}") from None
 
 
 @dataclass

@@ -28,11 +28,9 @@ class Prompts(Timed):
     def traffic(self, maker: Maker) -> Traffic:
         """The requests, the same for the same file. Raises ValueError naming the key."""
         path = lines.find(self.file, maker)
-        try:
+        with lines.under():
             numbered = ((f"line {number}", line) for number, line in lines.lines(path))
             found, tally = lines.collect(path, parsed, "prompt", numbered)
-        except lines.ReadError as error:
-            raise ValueError(f"file: {error}") from None
         found = found[: self.requests]
         not_too_many("requests", len(found))
         names = [f"R{i}" for i in range(1, len(found) + 1)]

@@ -83,10 +83,8 @@ class Rag(Timed):
 
     def _read(self, maker: Maker, rng: Random) -> Traffic:
         assert self.file is not None
-        try:
+        with lines.under():
             known, tally = passages.read(lines.find(self.file, maker))
-        except lines.ReadError as error:
-            raise ValueError(f"file: {error}") from None
         subjects: dict[str, list[int]] = {}
         for number, one in enumerate(known):
             subjects.setdefault(one.title, []).append(number)

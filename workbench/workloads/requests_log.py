@@ -54,10 +54,8 @@ class RequestLog(Asked):
 
     def traffic(self, maker: Maker) -> Traffic:
         """The requests, the same for the same file. Raises ValueError naming the key."""
-        try:
+        with lines.under():
             found, tally = lines.collect(lines.find(self.file, maker), parsed, "request")
-        except lines.ReadError as error:
-            raise ValueError(f"file: {error}") from None
         found = found[: self.requests]
         not_too_many("requests", len(found))
         tokenizer, told = (None, []) if maker.executor == "model" else texts.tokenizer(maker, self.text)

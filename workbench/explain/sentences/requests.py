@@ -38,7 +38,14 @@ def _refused(e: ev.RequestRefused, s: State, texts: Texts) -> str:
 def _routed(e: ev.RequestRouted, s: State, texts: Texts) -> str:
     loads = f"; loads: {', '.join(map(number, e.loads))} requests" if e.loads else ""
     matches = f"; matches: {', '.join(map(number, e.matches))} tokens" if e.matches else ""
-    return f"{request_name(s, e.request)} goes to replica {e.chosen} ({e.reason}){loads}{matches}."
+    return f"{request_name(s, e.request)} goes to replica {e.chosen} ({e.reason}){loads}{matches}.{transferred(e)}"
+
+
+def transferred(e: ev.RequestRouted) -> str:
+    """Whose KV came with a request from where it was prefilled; empty where none did."""
+    if not e.transferred:
+        return ""
+    return f" The KV of its first {count(e.transferred, 'token')} came from replica {e.source}, in {seconds(e.seconds)} over the link."
 
 
 def stopped(e: ev.RequestMatched, page_size: int, texts: Texts) -> str:

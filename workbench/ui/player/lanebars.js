@@ -4,7 +4,7 @@
 
   const BAR = 16;
   RP.LANE_BAR = BAR;
-  /** Width of the mark for tokens found in the cache: it stands before the prefill, as they took no time. */
+  /** Width of the mark for tokens found in the cache: it stands before the prefill, as they were not computed. */
   const FOUND = 5;
   RP.LANE_FOUND = FOUND;
 
@@ -66,7 +66,7 @@
       } else this.prefill(part, x, w, top);
     }
 
-    /** All of it is computing: what was found in the cache took no time. */
+    /** All of it is computing: what was found in the cache was not; a load from the host comes before the step's forward. */
     prefill(part, x, w, top) {
       const { ctx, theme } = this;
       ctx.fillStyle = part.again ? theme.recomputed : theme.computed;

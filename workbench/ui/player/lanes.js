@@ -47,7 +47,7 @@
       this.wider = button("−", "see more time", () => this.look(this.zoom / CLOSER));
       for (const b of [this.allButton, this.axisButton]) b.setAttribute("aria-pressed", "false");
       this.legend = RP.legend([
-        ["wait", "waiting"], ["hit", "tokens found in the cache: took no time"], ["computed", "prefill"], ["recomputed", "prefill again"],
+        ["wait", "waiting"], ["hit", "tokens found in the cache: not computed"], ["computed", "prefill"], ["recomputed", "prefill again"],
         ["decode", "answering"], ["forced", "forced"], ["jumped", "jumped"], ["drafted", "drafted"], ["stall", "stalled"], ["retract", "◆ sent back"],
       ]);
       this.empty = RP.el("p", { class: "rp-hint", text: "No request has arrived yet." });

@@ -42,7 +42,7 @@
       const unit = e.reason === "pages" ? "page" : "token";
       return [e.request, ` is refused: it needs ${count(e.needed, unit)}, there are ${RP.number(e.available)} in all.`];
     },
-    "request.routed": (e) => [e.request, ` goes to replica ${e.chosen}: ${e.reason}.`],
+    "request.routed": (e) => [e.request, ` goes to replica ${e.chosen}: ${e.reason}.${e.transferred ? ` Its KV came from replica ${e.source} in ${RP.seconds(e.seconds)}.` : ""}`],
     "request.matched": (e, trace) => {
       const why = e.stop === "parted" ? parted(trace, e) : STOPS[e.stop] || e.stop;
       const host = e.host_length ? `, ${RP.number(e.host_length)} more on the host` : "";
@@ -135,6 +135,7 @@
         `: ${count(e.ids.length, "new token")}.${e.late.length ? ` One pass too many for ${listed(e.late)}.` : ""}`,
     ],
     "token.emitted": (e) => [e.request, `: answer token ${RP.number(e.position + 1)} was ${e.source}.`],
+    "tokens.scored": (e) => [e.request, `: ${count(e.logprobs.length, "prompt token")} scored.`],
     "grammar.compiled": (e) => [e.request, `: grammar ready, ${count(e.states, "state")} in ${RP.seconds(e.seconds)}.`],
     "grammar.waiting": (e) => [e.request, " waits for its grammar."],
     "grammar.masked": (e) => [e.request, `: the grammar allows ${count(e.allowed, "token")} here.`],
