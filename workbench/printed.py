@@ -32,7 +32,7 @@ def table(report: Report) -> str:
     t = report.totals
     rate = "unknown" if t.hit_rate is None else f"{t.hit_rate:.1%}"
     lines.append(
-        f"\n{t.cached_tokens:,} of {t.prompt_tokens:,} prompt tokens reused ({rate}), {t.steps:,} steps, "
+        f"\n{t.cached_tokens:,} of {t.prompt_tokens:,} prompt tokens reused ({rate}{t.transfer}), {t.steps:,} steps, "
         f"{t.evictions:,} evictions of {t.evicted_tokens:,} tokens, {_seconds(t.duration, simulated)}"
     )
     if report.replicas is not None:

@@ -98,6 +98,15 @@ class Totals(msgspec.Struct, kw_only=True):
     duration: float
     ttft: Spread
     tokens_per_second: float | None
+    transferred_tokens: int = 0
+    """Of the cached ones of second halves: their KV came from the replica that prefilled them. Nobody was spared computing these."""
+
+    @property
+    def transfer(self) -> str:
+        """What to say beside the reuse where KV travelled; empty where none did."""
+        if not self.transferred_tokens:
+            return ""
+        return f"; the KV of {self.transferred_tokens:,} came from where they were prefilled, which spared nobody computing them"
 
 
 class PoolReport(msgspec.Struct, kw_only=True):
@@ -305,6 +314,7 @@ def _totals(t: dict[str, int], requests: list[RequestReport], events: list[ev.Ev
         hit_rate=round(t["cached_tokens"] / t["prompt_tokens"], 6) if t["prompt_tokens"] else None,
         duration=duration,
         ttft=spread([r.ttft for r in requests if r.ttft is not None]),
+        transferred_tokens=sum(e.transferred for e in events if isinstance(e, ev.RequestRouted)),
         tokens_per_second=round(t["output_tokens"] / duration, 3) if duration and t["output_tokens"] else None,
     )  # fmt: skip
 

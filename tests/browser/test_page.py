@@ -13,6 +13,7 @@ import yaml
 from tests.browser.conftest import SIZES
 from tests.browser.serving import SCRIPTED, Served, choose, opened, run, sideways, unfold
 from workbench import presets
+from workbench import scenario as scenarios
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -273,3 +274,15 @@ def test_the_compare_page_lays_arms_side_by_side(served: Served, open_page: Call
     page.wait_for_selector("#message[data-kind=error]")
     assert "gone" in page.inner_text("#message") and not page.is_visible("#results")
     assert not [u for u in watched.requests if not u.startswith((served.url, "data:", "blob:"))]
+
+
+def test_a_run_from_the_address_has_its_own_note_until_a_preset_is_looked_at(served: Served, open_page: Callable[..., Any]) -> None:
+    page = opened(open_page(), served.url)
+    choose(page, SCRIPTED)
+    run(page)
+    note = (scenarios.load(presets.titles()[SCRIPTED]).note or "").strip()
+    other = opened(open_page(), page.url)
+    other.wait_for_selector(f"#shown >> text={note[:40]}")
+    assert not other.is_visible("#note")
+    other.click("#preset input")
+    other.wait_for_selector("#note", state="visible")

@@ -125,3 +125,15 @@ def test_arms_with_other_routers_part_where_the_first_request_goes_elsewhere(cap
               for r in ("cache-aware", "round-robin")]  # fmt: skip
     apart = next(r for r in routed[0] if routed[0][r] != routed[1][r])
     assert found["first_decision"]["why"] == ", against: ".join(f"{apart} goes to replica {of[apart]}" for of in routed)
+
+
+def test_kv_that_travelled_is_not_told_as_work_that_was_spared() -> None:
+    done = runner.run(scenario.load("prefill-decode"), check=True)
+    totals = done.report.totals
+    moved = sum(e.transferred for e in done.trace if isinstance(e, ev.RequestRouted))
+    assert totals.transferred_tokens == moved > 0 and "spared nobody computing them" in totals.transfer
+    explainer = RunExplainer(done.trace.header, done.trace)
+    over = {e.replica: explainer.ask(e.seq, {}) for e in done.trace if isinstance(e, ev.RunEnded)}
+    assert not any("spared" in line for line in over[0].detail)
+    assert over[1].detail[0] == f"The KV of {moved:,} tokens came here from where they were prefilled: found, but not spared."
+    assert ran().report.totals.transfer == ""

@@ -24,6 +24,9 @@ def explain(moment: Moment, e: ev.RunEnded, answer: Answer) -> None:
     ends = "The run was stopped" if e.stopped else "The run is over"
     here = " here" if (moment.config("replicas") or 1) > 1 else ""
     answer.headline = f"{ends}: {number(cached)} of {number(asked)} prompt tokens came from the cache{here} ({100 * cached / asked:.0f} %)."
+    transferred = sum(event.transferred for event in moment.events if isinstance(event, ev.RequestRouted))
+    if transferred:
+        answer.detail.append(f"The KV of {count(transferred, 'token')} came here from where they were prefilled: found, but not spared.")
     if totals["evictions"]:
         answer.detail.append(_evictions(moment, totals["evictions"]))
     if moment.config("host_pages") and moment.config("cache") == "radix":

@@ -49,6 +49,7 @@ function host(RP) {
       RP.el("b", { text: words, "data-live": String(live) }),
       document.createTextNode(` ${header.scenario || ""} · ${facts(header)} · ${clock}`),
       ...(live ? [" ", following] : [" · ", RP.el("a", { href: `${value.url}.jsonl`, text: "save the trace" }), " · ", pageLink(value), ...decodeLink(value)]),
+      ...(header.note && value.kind === "addressed" ? [RP.el("span", { class: "rw-own-note", text: header.note })] : []),
     );
   }
 
@@ -135,6 +136,10 @@ function host(RP) {
 
   let leave = () => {};
 
+  /** A run from the address is not the preset's above: its own note stands beside it, until a preset is looked at. */
+  const elsewhere = (on) => document.body.classList.toggle("rw-elsewhere", on);
+  document.addEventListener("focusin", ({ target }) => target.closest("#preset") && elsewhere(false));
+
   /** The server explains from the same events; without an answer the player's own sentence stands. */
   player.setWhy(async (seq, selection, replica) => {
     if (!shown || seq < 0) return null;
@@ -161,6 +166,7 @@ function host(RP) {
     player.setGhost(value.compare ? value.compare.ghost : null);
     if (value.run === shown) return;
     shown = value.run;
+    elsewhere(value.kind === "addressed");
     remember(value.run);
     leave();
     leave = () => {};

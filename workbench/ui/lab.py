@@ -217,7 +217,7 @@ def _ended(run: Run) -> str:
     told = simulated(run.report.header)
     how = f" {told}" if told else ""
     return text.message(
-        f"Done: {totals.cached_tokens:,} of {totals.prompt_tokens:,} prompt tokens were reused ({totals.hit_rate:.0%}), "
+        f"Done: {totals.cached_tokens:,} of {totals.prompt_tokens:,} prompt tokens were reused ({totals.hit_rate:.0%}{totals.transfer}), "
         f"{totals.evictions} evictions, {totals.duration:.1f} s{how}. {refused}".strip()
     )
 

@@ -25,6 +25,8 @@
       this.numbers = new RP.Growing(Int32Array);
       /** Its events that are router's decisions. */
       this.routed = new RP.Growing(Int32Array);
+      /** Tokens whose KV had come from elsewhere with each of them and those before. */
+      this.came = new RP.Growing(Float64Array);
       this.replay = new RP.Replay(trace);
       this.concerns = new RP.Concerns(trace);
       this.seen = 0;
@@ -34,7 +36,12 @@
     extend() {
       this.replay.extend();
       const routed = this.trace.kindIndex.get("request.routed");
-      for (; this.seen < this.trace.length; this.seen++) if (this.trace.kind.a[this.seen] === routed) this.routed.push(this.seen);
+      for (; this.seen < this.trace.length; this.seen++) {
+        if (this.trace.kind.a[this.seen] !== routed) continue;
+        const sum = this.came.n ? this.came.a[this.came.n - 1] : 0;
+        this.routed.push(this.seen);
+        this.came.push(sum + this.trace.tables[routed].transferred.a[this.trace.row.a[this.seen]]);
+      }
     }
 
     /** Its newest event when the run stood at its event `moment`; -1: it had told nothing yet. */
@@ -51,6 +58,12 @@
     routing(seq) {
       const i = lastUpTo(this.routed, seq);
       return i < 0 ? null : this.trace.event(this.routed.a[i]);
+    }
+
+    /** Tokens whose KV has come from where they were prefilled, up to its event `seq`. */
+    transferred(seq) {
+      const i = lastUpTo(this.routed, seq);
+      return i < 0 ? 0 : this.came.a[i];
     }
   }
 

@@ -27,6 +27,7 @@
       cached: state.total("cached_tokens"),
       prompts: state.total("prompt_tokens"),
       routing: replica.routing(state.seq),
+      transferred: replica.transferred(state.seq),
     };
   };
 
@@ -34,6 +35,11 @@
     const more = waiting.length > NAMED ? ` and ${RP.number(waiting.length - NAMED)} more` : "";
     return waiting.length ? `queue: ${waiting.slice(0, NAMED).join(", ")}${more}` : "queue: empty";
   };
+
+  /** KV that came over a link spared nobody computing it: that is said beside what was found. */
+  const reuseWords = ({ cached, prompts, transferred }) =>
+    `${transferred ? "found" : "reused"} ${RP.number(cached)} of ${RP.count(prompts, "prompt token")} (${RP.percent(cached, prompts)})` +
+    (transferred ? `, the KV of ${RP.number(transferred)} came over the link` : "");
 
   const routingWords = ({ routing }) => (routing ? `${routing.request} came here: ${routing.reason}` : "nothing came here yet");
 
@@ -88,7 +94,7 @@
       const words = [
         `${RP.number(facts.running)} running · ${RP.number(facts.waiting.length)} waiting · ${RP.number(facts.used)} of ${RP.count(facts.pages, "page")}`,
         queueWords(facts),
-        `reused ${RP.number(facts.cached)} of ${RP.count(facts.prompts, "prompt token")} (${RP.percent(facts.cached, facts.prompts)})`,
+        reuseWords(facts),
         routingWords(facts),
       ];
       words.forEach((text, i) => {
