@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from engine.loaded import give_back
     from engine.models import devices, fetch_model, free_memory, load_model, load_tokenizer
     from engine.needs import model_needs
+    from engine.plugs import PlugError, Plugs
     from engine.request import SamplingParams
 
 _HOMES = {
@@ -44,10 +45,12 @@ _HOMES = {
     "load_tokenizer": "engine.models",
     "model_needs": "engine.needs",
     "open_engine": "engine.fleet.fleet",
+    "PlugError": "engine.plugs",
+    "Plugs": "engine.plugs",
     "program": "engine.language",
 }
 __all__ = [
-    "Calibration", "Engine", "EngineConfig", "Fleet", "GrammarError", "ModelError", "Program", "ProgramError", "SamplingParams", "State",
+    "Calibration", "Engine", "EngineConfig", "Fleet", "GrammarError", "ModelError", "PlugError", "Plugs", "Program", "ProgramError", "SamplingParams", "State",
     "calibrate", "calibrated", "check_grammar", "devices", "fetch_model", "free_memory", "give_back", "load_model", "load_tokenizer", "model_needs",
     "open_engine", "program",
 ]  # fmt: skip

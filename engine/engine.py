@@ -24,6 +24,7 @@ from engine.grammar.jump import Jumps
 from engine.grammar.syntax import GrammarError
 from engine.header import header_for
 from engine.outcomes import Outcomes, Progress, Taken
+from engine.plugs import NOTHING, Plugs
 from engine.pool import Pool
 from engine.request import Request, Status
 from engine.scheduler.scheduler import Plan, Scheduler
@@ -43,7 +44,8 @@ class Engine:
     """A complete serving engine around one executor.
 
     `Engine(pages=4096)` serves the embedded model; `Engine(config=..., executor=...)` takes both as they
-    are; `loaded` is a model loaded before, to be served by a fresh engine; replicas share a `desk`. `check` walks tree and pool after every step and raises InvariantError at the first breach.
+    are; `loaded` is a model loaded before, to be served by a fresh engine; replicas share a `desk`; `plugs` are parts that the
+    caller brings. `check` walks tree and pool after every step and raises InvariantError at the first breach.
     """
 
     def __init__(
@@ -56,22 +58,24 @@ class Engine:
         trace: ev.Trace | None = None,
         check: bool = False,
         desk: Desk | None = None,
+        plugs: Plugs = NOTHING,
         **knobs: Any,
     ) -> None:
         if config is not None and knobs:
             raise ConfigError(f"{', '.join(knobs)}: given beside config, which holds every knob; set it there")
         if config is None:
             config = config_from({"executor": "model", "model": model, "pages": 4096, **knobs})
+        plugs.check(config)
         self.config = config
         self.executor = executor or make_executor(config, loaded)
         self.tokenizer = self.executor.tokenizer
         self.trace = ev.Trace() if trace is None else trace
-        header_for(self.trace.header, config, self.executor)
+        header_for(self.trace.header, config, self.executor, plugs)
         self.clock = VirtualClock() if self.executor.virtual else WallClock()
         self.pool = Pool(config.pages, config.page_size)
         self.totals = Totals()
-        self.cache = make_cache(config, self.trace, self.executor, self.totals)
-        self.scheduler = Scheduler(config, self.pool, self.cache, self.trace, self.totals, self.executor.max_positions)
+        self.cache = make_cache(config, self.trace, self.executor, self.totals, plugs)
+        self.scheduler = Scheduler(config, self.pool, self.cache, self.trace, self.totals, self.executor.max_positions, plugs)
         self.step_number = 1
         self.desk = Desk(self.executor) if desk is None else desk
         self._started = False

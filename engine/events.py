@@ -56,6 +56,8 @@ class Header(msgspec.Struct, kw_only=True):
     """The machine that is simulated (`executor: cost`): name, model, source, `simulated: yes`. Empty: none is."""
     host: str | msgspec.UnsetType = msgspec.UNSET
     """What the second tier's pages lie in; left out where there is none."""
+    plugs: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """Parts that the caller brought, as `match: my_function`; their decisions are not the engine's. Left out where there are none."""
     versions: dict[str, str] = {}
     texts: dict[str, str] = {}
     """Token id -> its text, for the ids that occur in this trace (empty: unknown)."""

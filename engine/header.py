@@ -9,13 +9,16 @@ from msgspec import UNSET
 from engine.config import EngineConfig
 from engine.events import Header
 from engine.executor.base import Executor
+from engine.plugs import NOTHING, OWN, Plugs
 
 PACKAGES = ("radix-workbench", "torch", "transformers", "msgspec")
 
 
-def header_for(header: Header, config: EngineConfig, executor: Executor) -> None:
+def header_for(header: Header, config: EngineConfig, executor: Executor, plugs: Plugs = NOTHING) -> None:
     """Write config, executor, model, device, dtype, clock, rates, hardware and versions into `header`."""
     header.config = config.model_dump(mode="json")
+    header.config |= {field: OWN for field, given in (("eviction", plugs.eviction), ("policy", plugs.order)) if given}
+    header.plugs = plugs.names or UNSET
     header.executor = executor.name
     header.model = executor.facts.get("model")
     header.device = executor.facts.get("device")

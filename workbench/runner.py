@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from engine import Engine, Fleet, open_engine
+from engine import Engine, Fleet, Plugs, open_engine
 from engine import events as ev
 from workbench.replay import fold
 from workbench.replicas import split
@@ -32,16 +32,18 @@ def run(
     check: bool = False,
     logprobs: int | None = None,
     started: Callable[[Engine | Fleet], None] | None = None,
+    plugs: Plugs | None = None,
 ) -> Run:
     """Run a scenario to its end, or until `stop()` says so.
 
     `loaded` is a model loaded before (`engine.load_model`); without it the executor loads what it needs.
+    `plugs` are parts that take the place of the engine's own.
     `check` watches the invariant at every step and the fold at the end; a breach stands in the report.
     Raises ScenarioError for a request that the engine cannot take.
     """
     header = ev.Header(scenario=scenario.name, note=noted(scenario), seed=scenario.seed)
     trace = ev.Trace(header, keep=True, sinks=sinks)
-    engine = open_engine(scenario.engine, loaded=loaded, trace=trace, check=check)
+    engine = open_engine(scenario.engine, loaded=loaded, trace=trace, check=check, plugs=plugs or Plugs())
     if started:
         started(engine)
     for number, request in enumerate(scenario.requests):

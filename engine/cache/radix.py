@@ -22,12 +22,13 @@ from engine.cache.base import (
     OneTier,
     Pinned,
 )  # fmt: skip
-from engine.cache.eviction import POLICIES, EvictionQueue, Key
+from engine.cache.eviction import POLICIES, EvictionQueue, Key, KeyOf
 from engine.cache.future import Future
 from engine.cache.node import Node, common
 from engine.cache.pins import Pins
 from engine.cache.stops import stop
 from engine.events import Namespace, Ranked
+from engine.plugs import OWN
 
 RANKED = 8
 """How many of the leaves that went an eviction event shows,"""
@@ -41,13 +42,13 @@ class RadixCache(OneTier):
     def __init__(
         self,
         page_size: int,
-        eviction: str = "lru",
+        eviction: str | KeyOf = "lru",
         unit: str = "page",
         trace: ev.Trace | None = None,
         pin_budget: int = 0,
     ) -> None:
         self.page_size = page_size
-        self.policy = eviction
+        self.policy = eviction if isinstance(eviction, str) else OWN
         self.unit = unit
         self.root = Node(ev.ROOT, None, b"", [], None)
         self.tick = 0
@@ -55,7 +56,7 @@ class RadixCache(OneTier):
         self._emit = self._trace.emit
         self._page_bytes = page_size * WIDTH
         self._future = Future(page_size, unit == "leaf") if eviction == "belady" else None
-        self._queue = EvictionQueue(self._future.key if self._future else POLICIES[eviction])
+        self._queue = EvictionQueue(self._future.key if self._future else POLICIES[eviction] if isinstance(eviction, str) else eviction)
         self._pins = Pins(pin_budget, self._trace, self._pin_kept, self._pin_freed)
         self._next_id = 1
         self._held = 0

@@ -19,14 +19,18 @@ from engine.fleet.handover import GOES_ON, Handover
 from engine.fleet.router import Choice, Router
 from engine.fleet.voice import Voice
 from engine.outcomes import Progress
+from engine.plugs import NOTHING, Plugs
 from engine.request import Request
 
 
-def open_engine(config: EngineConfig, *, loaded: Any = None, trace: ev.Trace | None = None, check: bool = False) -> Engine | Fleet:
-    """What a configuration asks for: one engine, or a fleet of them."""
+def open_engine(
+    config: EngineConfig, *, loaded: Any = None, trace: ev.Trace | None = None, check: bool = False, plugs: Plugs = NOTHING
+) -> Engine | Fleet:
+    """What a configuration asks for: one engine, or a fleet of them. Only one engine takes `plugs`."""
+    plugs.check(config)
     if config.replicas > 1:
         return Fleet(config, loaded=loaded, trace=trace, check=check)
-    return Engine(config=config, loaded=loaded, trace=trace, check=check)
+    return Engine(config=config, loaded=loaded, trace=trace, check=check, plugs=plugs)
 
 
 class Fleet:

@@ -15,6 +15,7 @@ from engine import events as ev
 from engine.cache.base import Match, PrefixCache
 from engine.config import EngineConfig
 from engine.executor.base import Row
+from engine.plugs import NOTHING, PlugError, Plugs, Running
 from engine.pool import Pool
 from engine.request import Request, Status
 from engine.scheduler.barrier import Barrier
@@ -22,7 +23,7 @@ from engine.scheduler.fairness import Fairness
 from engine.scheduler.holdings import Holdings
 from engine.scheduler.loading import Choice, Loading
 from engine.scheduler.overtaking import Overtaking
-from engine.scheduler.policy import Policy
+from engine.scheduler.policy import Policy, seen
 from engine.scheduler.preempt import victims
 from engine.scheduler.queue import Queue
 from engine.scheduler.reserve import Reserve
@@ -56,7 +57,7 @@ class Admission:
     def __init__(
         self, config: EngineConfig, queue: Queue, running: list[Request], policy: Policy, pool: Pool,
         cache: PrefixCache, holdings: Holdings, reserve: Reserve, overtaking: Overtaking, totals: Totals,
-        trace: ev.Trace, telling: Telling, loading: Loading,
+        trace: ev.Trace, telling: Telling, loading: Loading, plugs: Plugs = NOTHING,
     ) -> None:  # fmt: skip
         self.config = config
         self.queue = queue
@@ -71,6 +72,7 @@ class Admission:
         self.trace = trace
         self.telling = telling
         self.loading = loading
+        self.rule = plugs.admit
         self.barrier = Barrier(config)
         self.fairness = Fairness(config.fair_bound if config.policy == "lpm-fair" else None)
 
@@ -122,7 +124,7 @@ class Admission:
         if step.rows and step.budget is not None and count > step.budget:
             return self._pass_over(request, "budget", count, max(step.budget, 0))
         needed, available = self._room(request, match)
-        if needed > available:
+        if needed > available or not self._may_enter(request, match, needed, available):
             if self.running:
                 return self._pass_over(request, "pages", needed, available)
             step.out_of_room.append(request)
@@ -149,11 +151,21 @@ class Admission:
         size = self.config.page_size
         # Alone it needs a slot for its first output token; one that has output already goes on until
         # the pool is full, retracted or not.
-        future = (0 if request.output else 1) if not self.running else self.reserve.tokens(request)
+        alone = not self.running or self.rule is not None
+        future = (0 if request.output else 1) if alone else self.reserve.tokens(request)
         needed = math.ceil((request.size - match.length + future) / size)
-        return needed, (
-            self.holdings.obtainable - self.cache.to_lock(match) - self.reserve.pages(self.running, size)
-        )
+        kept = 0 if alone else self.reserve.pages(self.running, size)
+        return needed, self.holdings.obtainable - self.cache.to_lock(match) - kept
+
+    def _may_enter(self, request: Request, match: Match, needed: int, available: int) -> bool:
+        """What the rule that was brought says, where there is one; the first of an empty engine always may."""
+        if self.rule is None or not self.running:
+            return True
+        held = [Running(r.id, r.kv, r.params.max_new_tokens - len(r.output)) for r in self.running]
+        said = self.rule(seen(request, match.length, 0, needed, available), held)
+        if not isinstance(said, bool):
+            raise PlugError(f"admit: {said!r} is no answer; return True or False")
+        return said
 
     def _held(self, request: Request, known: int) -> bool:
         """Whether the barrier passes it over; `known` tokens it would not compute."""

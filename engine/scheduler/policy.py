@@ -13,6 +13,7 @@ from typing import Protocol
 
 from engine.cache.base import PrefixCache
 from engine.config import EngineConfig
+from engine.plugs import PlugError, Waiting
 from engine.request import Request
 from engine.scheduler.depth_first import depth_first
 from engine.scheduler.fellows import behind_fellows
@@ -126,8 +127,37 @@ class ByKey(InOrder):
         return [r for _, r in self._ranked[:count]], [k for k, _ in self._ranked[:count]]
 
 
-def make_policy(config: EngineConfig, queue: Queue, cache: PrefixCache, seed: int) -> Policy:
-    """The policy that the configuration names; policies that look at the cache need one."""
+class Brought:
+    """Keys by a function that the caller brought, which sees each request as `engine.plugs.Waiting`."""
+
+    def __init__(self, order: Callable[[Waiting], int]) -> None:
+        self._order = order
+        self._waits: dict[str, int] = {}
+
+    def __call__(self, waiting: Sequence[Request], cache: PrefixCache) -> Sequence[int]:
+        """A key for each. Raises PlugError for what is no integer."""
+        self._waits = {r.id: self._waits.get(r.id, -1) + 1 for r in waiting}
+        keys = []
+        for request in waiting:
+            key = self._order(seen(request, cache.match(request.packed_but_last(), request.namespace).known, self._waits[request.id]))
+            if isinstance(key, bool) or not isinstance(key, int):
+                raise PlugError(f"order: {key!r} is no key; return an integer")
+            keys.append(key)
+        return keys
+
+
+def seen(request: Request, matched: int, waits: int, needed: int = 0, free: int = 0) -> Waiting:
+    """A waiting request as brought rules see it."""
+    return Waiting(
+        id=request.id, prompt=len(request.prompt), matched=matched, waits=waits, arrived=request.index, priority=request.priority,
+        may_produce=request.params.max_new_tokens - len(request.output), pages_needed=needed, pages_free=free,
+    )  # fmt: skip
+
+
+def make_policy(config: EngineConfig, queue: Queue, cache: PrefixCache, seed: int, order: Callable[[Waiting], int] | None = None) -> Policy:
+    """The policy that the configuration names, or by an `order` that was brought; policies that look at the cache need one."""
+    if order is not None:
+        return ByKey(queue, cache, Brought(order))
     if config.cache == "off" and config.policy in ("lpm", "lpm-as-shipped", "lpm-fair", "dfs-weight"):
         return InOrder(queue, fell_back="the cache is off, so nobody's prefix is longer")
     if config.policy in ("lpm", "lpm-fair") and config.in_batch != "sort":

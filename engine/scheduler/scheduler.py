@@ -11,6 +11,7 @@ from engine import events as ev
 from engine.cache.base import PrefixCache
 from engine.config import EngineConfig
 from engine.executor.base import AWAITED, Row
+from engine.plugs import NOTHING, OWN, Plugs
 from engine.pool import Pool
 from engine.request import Request, Status
 from engine.scheduler.admission import Admission, Step, cut
@@ -49,7 +50,10 @@ class Plan:
 class Scheduler:
     """Owns the queue and the running set, and plans one step at a time."""
 
-    def __init__(self, config: EngineConfig, pool: Pool, cache: PrefixCache, trace: ev.Trace, totals: Totals, max_positions: int) -> None:
+    def __init__(
+        self, config: EngineConfig, pool: Pool, cache: PrefixCache, trace: ev.Trace, totals: Totals, max_positions: int,
+        plugs: Plugs = NOTHING,
+    ) -> None:  # fmt: skip
         self.config = config
         self.pool = pool
         self.cache = cache
@@ -61,12 +65,12 @@ class Scheduler:
         self.running: list[Request] = []
         self.overtaking = Overtaking()
         self.max_positions = max_positions
-        self.telling = Telling(config.policy, trace)
+        self.telling = Telling(OWN if plugs.order else config.policy, trace)
         self.loading = Loading(config, trace.header.rates)
-        self.policy = make_policy(config, self.waiting, cache, trace.header.seed)
+        self.policy = make_policy(config, self.waiting, cache, trace.header.seed, plugs.order)
         self.admission = Admission(
             config, self.waiting, self.running, self.policy, pool, cache, self.holdings, self.reserve,
-            self.overtaking, totals, trace, self.telling, self.loading,
+            self.overtaking, totals, trace, self.telling, self.loading, plugs,
         )  # fmt: skip
 
     # --- coming and going ----------------------------------------------------------------------
