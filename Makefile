@@ -1,6 +1,6 @@
 # make run    set up on first use, then open the workbench
 # make test   everything a change has to pass
-# The rest: setup, lint, slow, bench, clean.
+# The rest: setup, lint, notebooks, lessons, jupyter, slow, bench, clean.
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -9,7 +9,7 @@ INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --constraint
 BENCHMARKS := $(filter-out benchmarks/make_%,$(wildcard benchmarks/*.py))
 
 .DEFAULT_GOAL := run
-.PHONY: run setup setup-dev model browser lint test slow bench clean
+.PHONY: run setup setup-dev model browser lint test notebooks lessons jupyter slow bench clean
 
 run: setup
 	@$(PY) -m workbench app
@@ -48,6 +48,18 @@ lint: setup-dev
 
 test: lint model browser
 	@$(PY) -m pytest --numprocesses 2 --dist loadgroup
+
+# The notebooks from their sources; a test holds them in step.
+notebooks: setup-dev
+	@$(PY) -m workbench.lessons build
+
+# Every solution from a clean kernel, offline, and a page of each in out/lessons.
+lessons: setup-dev model
+	@$(PY) -m workbench.lessons run
+
+jupyter: setup model
+	@$(INSTALL) --editable '.[lessons]'
+	@$(VENV)/bin/jupyter lab --ServerApp.root_dir=lessons
 
 slow: setup-dev model browser
 	@$(PY) -m pytest -m slow
