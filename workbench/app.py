@@ -16,7 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from workbench.export import to_html
-from workbench.ui import decode_facts, experimented, head, theme
+from workbench.ui import decode_facts, experimented, head, lesson_routes, theme
 from workbench.ui.lab import Lab
 from workbench.ui.routes import add_routes
 from workbench.ui.runs import Runs
@@ -39,6 +39,7 @@ def build(worker: Worker) -> FastAPI:
     add_routes(app, worker, to_html)
     head.add_mark(app, worker)
     decode_facts.add_routes(app, worker)
+    lesson_routes.add_routes(app, worker)
     lab = Lab(worker)
     experimented.add_routes(app, lab.experiments.kept, worker.runs)
     page = lab.build()

@@ -10,7 +10,7 @@ from typing import Any
 
 from engine import Plugs, load_model
 from workbench import scenario as scenarios
-from workbench.course import progress
+from workbench.course import progress, runs
 from workbench.course.cards import Card as LessonCard
 from workbench.course.cards import card
 from workbench.lessons.grading import number, said, same
@@ -54,10 +54,7 @@ class Lesson:
 
     def scenario(self, name: str, **engine: Any) -> scenarios.Scenario:
         """One of the card's runs as a scenario, with other engine settings where given."""
-        data = copy.deepcopy(self.card.runs[name].scenario)
-        data.setdefault("name", f"{self.card.id} {self.card.runs[name].label}")
-        data["engine"] = data.get("engine", {}) | engine
-        return scenarios.parse(data, files=True)
+        return runs.scenario(self.card, name, **engine)
 
     def run(self, what: str | scenarios.Scenario | dict[str, Any], *needs: str, plugs: Plugs | None = None, loaded: Any = None, **engine: Any) -> Run:
         """Run one of the card's runs, or any scenario, on a fresh engine. `needs`: predictions that must have been made before.

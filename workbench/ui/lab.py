@@ -19,6 +19,7 @@ from workbench.ui.compare_page import ComparePage
 from workbench.ui.controls import HANDED, OPENS_WITH, QUIET, Controls, buttons, shown_run
 from workbench.ui.decode_page import DecodePage
 from workbench.ui.experiments_page import ExperimentsPage
+from workbench.ui.lessons_page import LessonsPage
 from workbench.ui.model_picker import ModelPicker
 from workbench.ui.runs import BusyError, Gate, Run
 from workbench.ui.worker import Worker
@@ -86,6 +87,9 @@ class Lab:
         with page.route("Experiments", "/experiments", show_in_navbar=False):
             gr.Navbar(visible=False)
             self.experiments.build()
+        with page.route("Lessons", "/lessons", show_in_navbar=False):
+            gr.Navbar(visible=False)
+            LessonsPage(self.worker).build()
         return page
 
     # --- running -------------------------------------------------------------------------------

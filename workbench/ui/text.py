@@ -9,7 +9,7 @@ from workbench.scenario import Scenario
 from workbench.times import measured
 from workbench.ui.serving import ModelState
 
-PAGES = (("lab", "Lab", "/"), ("compare", "Compare", "/compare"), ("decode", "Decode", "/decode"), ("experiments", "Experiments", "/experiments"))
+PAGES = (("lab", "Lab", "/"), ("compare", "Compare", "/compare"), ("decode", "Decode", "/decode"), ("experiments", "Experiments", "/experiments"), ("lessons", "Lessons", "/lessons"))
 
 
 def header(model: ModelState, coming: ModelState | None, page: str, mark: str) -> str:
