@@ -39,6 +39,12 @@ def test_no_notebook_lies_there_without_a_source() -> None:
     assert there == stems == {path.stem for path in (folder() / "source").glob("*.py")}
 
 
+def test_the_map_of_the_course_is_what_the_cards_say() -> None:
+    readme = (folder() / "README.md").read_text(encoding="utf-8")
+    assert readme == notebook.mapped(readme), "run: make notebooks"
+    assert all(f"student/{card.stem}.ipynb" in readme for card in cards().values())
+
+
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_a_lesson_is_600_to_1500_words_and_12_to_25_cells(lesson: str) -> None:
     assert 600 <= notebook.words(lesson) <= 1500

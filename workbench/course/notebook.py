@@ -15,6 +15,7 @@ from typing import Any
 from workbench.course.cards import Card, CourseError, card, cards, folder, glossary
 
 STUB, SOLUTION, END = "# stub: ", "# solution:", "# end"
+MAP = ("<!-- the map: made from the cards -->", "<!-- end of the map -->")
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
@@ -119,16 +120,26 @@ def written(lesson: str, solution: bool) -> str:
 
 
 def write_all() -> list[Path]:
-    """Make every notebook anew; returns those that changed."""
+    """Make every notebook anew, and the map in the course's README; returns the files that changed."""
+    files = {path_of(lesson, solution): written(lesson, solution) for lesson in cards() for solution in (False, True)}
+    files[folder() / "README.md"] = mapped((folder() / "README.md").read_text(encoding="utf-8"))
     changed = []
-    for lesson in cards():
-        for solution in (False, True):
-            path, text = path_of(lesson, solution), written(lesson, solution)
-            path.parent.mkdir(exist_ok=True)
-            if not path.is_file() or path.read_text(encoding="utf-8") != text:
-                path.write_text(text, encoding="utf-8")
-                changed.append(path)
+    for path, text in files.items():
+        path.parent.mkdir(exist_ok=True)
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            changed.append(path)
     return changed
+
+
+def mapped(readme: str) -> str:
+    """The README with the map of the course as the cards tell it."""
+    head, rest = readme.split(MAP[0])
+    rows = ["", "| | lesson | minutes | needs | best after |", "|---|---|---|---|---|"]
+    for about in cards().values():
+        title = f"[{about.title}](student/{about.stem}.ipynb)"
+        rows.append(f"| {about.id} | {f'**{title}**' if about.core else title} | {about.minutes} | {about.needs_in_words} | {', '.join(about.after) or 'nothing'} |")
+    return "\n".join([head + MAP[0], *rows, "", MAP[1] + rest.split(MAP[1])[1]])
 
 
 def words(lesson: str) -> int:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from workbench.course import notebook, progress
-from workbench.course.cards import CourseError, card, cards
+from workbench.course.cards import CourseError, card, cards, folder
 from workbench.lessons.execute import LessonFailed, execute, to_html
 
 
@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if asked.command == "build":
             for path in notebook.write_all():
-                print(path.relative_to(path.parents[2]))
+                print(path.relative_to(folder().parent))
             return 0
         chosen = [card(name).id for name in asked.lesson] or list(cards())
     except CourseError as error:

@@ -70,8 +70,9 @@ class Lab:
             page.load(controls.describe, [controls.yaml], [note], **QUIET)
             # Through the queue: without it Gradio does not tell the page that a state has changed.
             top.tick(self.watch_model, None, [top, settled, *self.picker.told], concurrency_id="watch", **WAITS)
-            # The text is read anew here: a tick that was under way may have been overtaken by an edit.
-            settled.change(controls.describe, [controls.yaml], [note], **QUIET)
+            # The text is read anew here: a tick that was under way may have been overtaken by an edit. And once more
+            # after that: an edit that was answered meanwhile would be covered by what was said of the text before.
+            settled.change(controls.describe, [controls.yaml], [note], **QUIET).then(controls.describe, [controls.yaml], [note], **QUIET)
             self.picker.follow(settled)
             controls.connect(note, after)
             run.click(self.run, [base, *controls.asked], after, js=HANDED, concurrency_id="run", **WAITS)
