@@ -75,4 +75,4 @@ def computed(result: Comparison) -> go.Figure:
             hovertemplate=f"%{{y}}: %{{x:,}} tokens {label}<extra></extra>",
         )  # fmt: skip
     figure.update_yaxes(type="category")
-    return look(figure, 110 + 44 * len(names), barmode="stack", xaxis_title="prompt tokens")
+    return look(figure, 110 + 44 * len(names), barmode="stack", xaxis_title="prompt tokens", yaxis_ticksuffix="  ")
