@@ -15,6 +15,7 @@ from workbench.course.cards import Card as LessonCard
 from workbench.course.cards import card
 from workbench.lessons.grading import number, said, same
 from workbench.lessons.questions import Own
+from workbench.lessons.reading import stamp
 from workbench.lessons.verdicts import Card, CheckFailed, Told, Unfinished, event_sentence
 from workbench.runner import Run, run
 
@@ -36,7 +37,7 @@ class Lesson:
         self._models: dict[str, Any] = {}
 
     def __repr__(self) -> str:
-        return f"{self.card.id}: {self.card.title}. {self.card.minutes} minutes."
+        return f"{self.card.id}: {self.card.title}. {self.card.minutes} minutes.\n{stamp()}"
 
     # --- predict, run, reveal ------------------------------------------------------------------
 
