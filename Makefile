@@ -59,7 +59,7 @@ lessons: setup-dev model
 
 jupyter: setup model
 	@$(INSTALL) --editable '.[lessons]'
-	@$(VENV)/bin/jupyter lab --ServerApp.root_dir=lessons
+	@$(VENV)/bin/jupyter lab --ServerApp.root_dir=lessons --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate
 
 slow: setup-dev model browser
 	@$(PY) -m pytest -m slow

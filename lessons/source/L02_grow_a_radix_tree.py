@@ -85,7 +85,8 @@ lesson.reveal(blocks, blocks=(blocks_matched["R3"].length, blocks_matched["R3"].
 # %%
 before = fold(grow.trace.events[: matched["R3"].seq])
 after = fold(grow.trace.events)
-chart(tree(after, before, "The tree after the third prompt"), "Each box: a node's number and its tokens. Further down: deeper in the sequence.")
+drawn = tree(after, before, "The tree after the third prompt")
+chart(drawn, "Each box: a node's number and its tokens. Further down: deeper in the sequence.")
 
 # %% [markdown]
 # The same in the player. It stands at the moment of the last split. Step back and forth with the arrow keys, click a node and ask why.
