@@ -25,9 +25,9 @@ lesson
 # Three things to think about:
 #
 # 1. Does the *order* of the same eight requests matter? Take `A B C D A B C D`, `A A B B C C D D`, and `A B A C A D A B`.
-# 2. Now pages of `4` tokens, and one handbook of eight pages. Two questions were asked about it, a page each. A visitor with another prompt needs two pages more than are
-#    free. One way dates *every page by itself*: the oldest goes, and of pages with the same date the front one. The other way takes **leaves first**: never a page on which others
-#    still build. Then a third question about the handbook comes.
+# 2. Now pages of `4` tokens, and one handbook of eight pages. A first question about it, a page long, then a second one; each use gives a new date to the pages used. Then a
+#    visitor with another prompt needs two pages more than are free. One way dates *every page by itself*: the oldest goes, and of pages with the same date the front one. The other
+#    way takes **leaves first**: the oldest of the pages on which no other builds. How much of the handbook does a third question find?
 # 3. A handbook may be *in use*: its request is still being answered. Then its node carries a **lock**.
 
 # %% [markdown]
@@ -80,16 +80,19 @@ table(
 
 # %%
 rooms = range(1, 7)
-shares = {
-    name: [100 * lesson.run(name, pages=room + 1).report.totals.hit_rate for room in rooms] for name in ("cyclic", "grouped")
-}
+shares, curves = {}, []
+for name in ("cyclic", "grouped"):
+    shares[name] = [100 * lesson.run(name, pages=room + 1).report.totals.hit_rate for room in rooms]
+    points = [Point(room, share, f"room for {room}") for room, share in zip(rooms, shares[name], strict=True)]
+    curves.append(Curve(name=lesson.card.runs[name].label, points=points))
 prompts = [request.tokens for request in orders["cyclic"].scenario.requests]
-ceiling = round(100 * best_possible(prompts, 32) / sum(map(len, prompts)), 1)
-curves = [Curve(name=lesson.card.runs[name].label, points=[Point(room, y, f"room for {room}") for room, y in zip(rooms, ys)]) for name, ys in shares.items()]
-chart(draw(Chart(kind="capacity", title="", x="room in the pool, handbooks", y="prompt tokens found, %", curves=curves, ceiling=ceiling)), "The same eight requests, in two orders, least recently used out first.")
+best = round(100 * best_possible(prompts, 32) / sum(map(len, prompts)), 1)
+axes = {"x": "room in the pool, handbooks", "y": "prompt tokens found, %"}
+figure = draw(Chart(kind="capacity", title="", curves=curves, ceiling=best, **axes)).update_yaxes(range=[-2, 60])
+chart(figure, "The same eight requests in two orders; least recently used out first.")
 
 # %%
-cliff = next(room for room, y in zip(rooms, shares["cyclic"]) if y > 0)
+cliff = next(room for room, y in zip(rooms, shares["cyclic"], strict=True) if y > 0)
 third = {name: events(run, "request.matched", request="R4")[0] for name, run in (("naive", naive), ("tree", tree))}
 gone = {node.node: node.request for node in events(locked, "node.created")}[events(locked, "node.evicted")[0].node]
 lesson.reveal(
@@ -113,7 +116,7 @@ show(orders["cyclic"], events(orders["cyclic"], "eviction")[0].seq)
 # ## What happened
 #
 # *Around a circle LRU is always wrong.* The handbook that was used longest ago is the very one that comes next. More room helps nothing until the whole
-# circle fits, and then nearly everything is found: a cliff. What has to fit is the **working set**, what will be asked for again soon. In the grouped order that is one handbook.
+# circle fits, and then everything is found that can be: a cliff. What has to fit is the **working set**, what will be asked for again soon. In the grouped order that is one handbook.
 #
 # *A beginning is worth more than its end.* A look-up starts at the first token. With its first page gone, the rest of the handbook still fills memory and nobody can find it.
 # So a prefix cache evicts leaves: questions go before the handbook that they hang on.
@@ -139,10 +142,14 @@ trace = outside_data() and outside_data() / "mooncake" / "conversation_trace.jso
 whole = bool(trace) and trace.is_file()
 service = mooncake.find(Bench(file=trace) if whole else Bench(quick=True))
 reached = {int(point.x): point.y for point in service.charts[0].curves[0].points}
-word = lambda share: "under half" if share < 50 else "nearly all" if share >= 97 else "about three quarters"
-display(chart(draw(service.charts[0]), ("The whole conversation trace. " if whole else "Fourteen requests that come with this project. ") + "A cross-check of the published claim needs the public traces."))
-# Without the public traces this is what the paper says of them, not something measured here.
-lesson.reveal(three=word(reached[3_000_000]) if whole else "under half", fifty=word(reached[50_000_000]) if whole else "nearly all")
+if whole:
+    caption = "The whole conversation trace, and the paper's claim checked against it."
+    three, fifty = ("under half" if reached[room] < 50 else "nearly all" if reached[room] >= 97 else "about three quarters" for room in (3_000_000, 50_000_000))
+else:
+    caption = "Fourteen requests that come with this project. The paper's claim is not measured here; below stands what it says."
+    three, fifty = "under half", "nearly all"
+display(chart(draw(service.charts[0]), caption))
+lesson.reveal(three=three, fifty=fifty)
 
 # %% [markdown]
 # ## Exercise: a better rule
@@ -171,15 +178,16 @@ def who_goes_first(node):
 lesson.check("policy", who_goes_first)
 
 # %%
-# Yours beside the engine's own rules: oldest use, oldest node, newest use, fewest hits. The last, `belady`, throws out what is needed farthest in the
-# future. It can, because a replay knows the future; no server does. It shows how much there was to win.
+# Yours beside the engine's own rules: oldest use, oldest node, newest use, fewest hits. The last, `belady`, throws out what
+# is needed farthest in the future. A replay knows the future, a server does not: it shows how much there was to win.
 def count(order, plugs=None, **engine):
     return sum(found(lesson.run(visits(order, **engine), plugs=plugs)))
 
 
 rows = [[rule, *(count(order, eviction=rule) for order in (AROUND, ORDINARY))] for rule in ("lru", "fifo", "mru", "lfu", "belady")]
 rows.append(["yours", *(count(order, plugs=Plugs(eviction=who_goes_first)) for order in (AROUND, ORDINARY))])
-table(f"Requests that find their handbook: {len(AROUND)} around the circle, {len(ORDINARY)} ordinary ones", ["rule", "circle", "ordinary"], rows)
+columns = ["rule", f"circle, of {len(AROUND)}", f"ordinary, of {len(ORDINARY)}"]
+table("Requests that find their handbook", columns, rows)
 
 # %% [markdown]
 # ## Three questions about your own run
@@ -207,8 +215,8 @@ lesson.answer(first, second, third)
 # %% [markdown]
 # ## On a real server
 #
-# - **SGLang** evicts leaves, whole ones. `--radix-eviction-policy` takes `lru`, `lfu`, `slru` or `priority`; `--mem-fraction-static` sets how much memory the pool gets. The metric
-#   `sglang:evicted_tokens_total` counts what went. The prefill log line shows `token usage`, in which stored KV that nobody reads counts as free.
+# - **SGLang** evicts leaves, whole ones. `--radix-eviction-policy` takes `lru`, `lfu`, `slru` (whatever has two hits goes after all that has fewer) or `priority`;
+#   `--mem-fraction-static` sets how much memory the pool gets. The metric `sglang:evicted_tokens_total` counts what went. The prefill log line shows `token usage`, in which stored KV that nobody reads counts as free.
 # - **vLLM** keeps freed blocks in a queue, least recently used in front, and puts a request's last block before its first: leaves first, by another road. Compare
 #   `vllm:prefix_cache_hits` with `vllm:prefix_cache_queries`.
 # - On either: a hit rate that falls off a cliff when a few more users arrive is a working set that no longer fits.
