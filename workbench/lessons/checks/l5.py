@@ -176,21 +176,22 @@ def found(run: Run) -> list[bool]:
     return [(r.cached_tokens or 0) >= HANDBOOK for r in run.report.requests]
 
 
-def regretted(run: Run, order: Sequence[str]) -> int | None:
-    """The first eviction whose handbook is the very next one asked for; else the first of all."""
+def regretted(run: Run, order: Sequence[str]) -> str:
+    """The first eviction of a handbook that the very next request asks for, in words; else the first of all."""
     names: dict[int, str] = {}
     asked = 0
-    first: int | None = None
+    first = ""
     for event in run.trace.events:
-        if isinstance(event, ev.RequestMatched):
-            asked = int(event.request[1:])
-        elif isinstance(event, ev.NodeCreated):
+        if isinstance(event, ev.NodeCreated):
             names[event.node] = order[int(event.request[1:]) - 1]
+        elif isinstance(event, ev.Eviction):
+            asked = int((event.request or "R0")[1:])
         elif isinstance(event, ev.NodeEvicted):
-            first = event.seq if first is None else first
-            if asked < len(order) and names.get(event.node) == order[asked]:
-                return event.seq
-    return first
+            name = names.get(event.node, "?")
+            first = first or f"{event_sentence(run, event.seq)} It was handbook {name}."
+            if asked < len(order) and name == order[asked]:
+                return f"{event_sentence(run, event.seq)} It was handbook {name}, to make room for R{asked}; and R{asked + 1} asks for {name}."
+    return first or "nothing was evicted at all"
 
 
 def check_policy(lesson: Lesson, policy: Callable[..., Any]) -> list[str]:
@@ -208,7 +209,7 @@ def check_policy(lesson: Lesson, policy: Callable[..., Any]) -> list[str]:
     ours, theirs = sum(found(mine)), sum(found(lru))
     if ours <= theirs:
         raise CheckFailed(
-            f"the cyclic trace: expected more handbooks found than LRU's {theirs} of {len(AROUND)}, got {ours}\n  {_seen(mine, AROUND)}\n"
+            f"the cyclic trace: expected more handbooks found than LRU's {theirs} of {len(AROUND)}, got {ours}\n  {regretted(mine, AROUND)}\n"
             "  Hint: around a circle the one that was used longest ago is the next one needed, so it should be the last to go"
         )  # fmt: skip
     lines.append(f"the cyclic trace: {ours} of {len(AROUND)} requests found their handbook, {theirs} with LRU")
@@ -217,17 +218,12 @@ def check_policy(lesson: Lesson, policy: Callable[..., Any]) -> list[str]:
     if ours < KEPT * theirs:
         raise CheckFailed(
             f"the cyclic trace is won, but on the ordinary trace only {ours} of {len(ORDINARY)} requests found their handbook, {theirs} with LRU; "
-            f"expected at least {-int(-KEPT * theirs // 1)}\n  {_seen(mine, ORDINARY)}\n"
+            f"expected at least {-int(-KEPT * theirs // 1)}\n  {regretted(mine, ORDINARY)}\n"
             "  Hint: a rule that is right for the circle alone throws out what a reader is using. `hits` tells the two kinds of handbook apart"
         )  # fmt: skip
     lines.append(f"the ordinary trace: {ours} of {len(ORDINARY)} requests found their handbook, {theirs} with LRU")
     lines.append("in both runs no node went before what hung below it, and free and held pages added up at every event")
     return lines
-
-
-def _seen(run: Run, order: Sequence[str]) -> str:
-    seq = regretted(run, order)
-    return event_sentence(run, seq) if seq is not None else "nothing was evicted at all"
 
 
 def _with(lesson: Lesson, policy: Callable[..., Any], order: Sequence[str], name: str) -> Run:
