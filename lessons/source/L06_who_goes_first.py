@@ -1,10 +1,9 @@
 # %%
 from statistics import mean
 
-from engine import Plugs
 from workbench.figures.waiting import first_tokens, gantt
 from workbench.lessons import Lesson, Unfinished, chart, events, say, show, table
-from workbench.lessons.checks.l6 import finds, kind, overtook
+from workbench.lessons.checks.l6 import ageing, finds, kind, overtook
 
 lesson = Lesson("L6")
 lesson
@@ -15,14 +14,17 @@ lesson
 # When more requests wait than a server can run, somebody has to be first. The plain way is **FCFS**: first come, first served. A server with a prefix cache can do
 # otherwise. It can look how much of each waiting prompt the cache knows *at this moment*, and take the longest first: **LPM**.
 #
-# In this lesson one request runs at a time, and each says a single token. Try two situations in your head.
+# In this lesson one request runs at a time, and each says a single token. Play three situations in your head.
 #
 # **Two families.** Six requests wait at once, `R1` to `R6`, on two handbooks in turns: `A B A B A B`. There is room for *one* handbook. Whatever was used longest ago is thrown out (lesson 5).
 #
 # **A stream.** Handbook `A` is known. One *cold* request asks about a handbook that nobody knows. With it comes a *hot* request about `A`, and at every step after that one more, `20` in all.
 # A hot prompt matches `128` tokens; the cold one matches none. One is served a step.
 #
-# There is a way between the two. With **ageing**, a request counts as if it matched a few tokens more for every pass that left it waiting:
+# **A mix.** Eight requests wait at once, in turns: a long one whose handbook of `128` tokens is known and whose other `200` tokens are not, then a short one of `16` unknown tokens, and so on.
+# Memory is ample.
+#
+# There is a way between the two policies. With **ageing**, a request counts as if it matched a few tokens more for every pass that left it waiting:
 #
 # > key = matched tokens + N × passes waited, the largest first; of equals, the earlier arrival.
 
@@ -36,7 +38,7 @@ lesson.predict(
     # stub: second=None,  # two families, LPM: who is served second, "R2" to "R6"
     # stub: cold_fcfs=None,  # the stream, FCFS: how many of the 20 hot requests go before the cold one
     # stub: cold_lpm=None,  # the stream, LPM: how many go before it
-    # stub: cold_aged=None,  # the stream, ageing with N = 16: how many go before it
+    # stub: cold_aged=None,  # the stream, ageing with N = 8: how many go before it
     # stub: quicker=None,  # four long known and four short unknown requests at once: which has the lower mean time to first token, "fcfs" or "lpm"
     # solution:
     fcfs_found=0,
@@ -44,7 +46,7 @@ lesson.predict(
     second="R3",
     cold_fcfs=0,
     cold_lpm=20,
-    cold_aged=8,
+    cold_aged=16,
     quicker="fcfs",
     # end
 )
@@ -54,16 +56,12 @@ lesson.predict(
 #
 # Queue, admission and cache are the engine's own. The clock is virtual: a step takes `0.01` s and `0.001` s for each token that it computes. So all times here are simulated, and exact.
 #
-# The third of the streams gets its order from a function, as yours will be further down.
+# The stream with ageing gets its order from a function outside the engine, as it will get it from you further down.
 
 # %%
-def aged_by_16(waiting):
-    return -(waiting.matched + 16 * waiting.waits)  # the smallest number goes first, so the sign is turned
-
-
 families = {policy: lesson.run(policy, f"{policy}_found", "second") for policy in ("fcfs", "lpm")}
 streams = {policy: lesson.run("stream", "cold_fcfs", "cold_lpm", "cold_aged", policy=policy) for policy in ("fcfs", "lpm")}
-streams["ageing"] = lesson.run("stream", plugs=Plugs(order=aged_by_16))
+streams["ageing"] = lesson.run("stream", plugs=ageing(8))
 mixed = {policy: lesson.run("mixed", "quicker", policy=policy) for policy in ("fcfs", "lpm")}
 rows = [[policy, " ".join(run.report.order), run.report.totals.computed_tokens] for policy, run in families.items()]
 table("Two families: who was served when", ["policy", "order", "prompt tokens computed"], rows)
@@ -94,7 +92,7 @@ chart(gantt(streams["lpm"], kind), "Longest prefix first. The cold request came 
 # And the time to first token of every request, under all three orders.
 
 # %%
-chart(first_tokens(streams, kind), "Each mark is one request. What the cold one is spared, the hot ones wait a little longer for.")
+chart(first_tokens(streams, kind, leave_out=["S"]), "Each mark is one request. What the cold one is spared, the hot ones wait a little longer for.")
 
 # %% [markdown]
 # The moment at which the cold request is served at last. Go back a few steps and ask why it was passed over; the queue's order stands at the right, with its keys.
@@ -110,7 +108,7 @@ show(streams["lpm"], events(streams["lpm"], "request.admitted", request="cold")[
 # *LPM starves.* Nothing in its key is about time. As long as requests come that match more, the one that matches less waits: with twice the stream it would wait twice as long.
 # With ageing it gains on every newcomer, pass by pass, until it is level. Its wait depends on match and N, and no longer on the stream.
 #
-# *A longer match is not less work.* In the third situation the known prompts have long tails, and LPM lets them go first because of what is known. What is left to compute it does not look at.
+# *A longer match is not less work.* In the mix the known prompts have long tails, and LPM lets them go first because of what is known. What is left to compute it does not look at.
 #
 # This is not only a toy's trouble. A user of SGLang reported from production in 2026 (sgl-project/sglang#31954): with LPM the median time to first token was 0.7 s, while requests that
 # missed the cache, about 5% of all, made about 75% of the time that all waited together. The median looked fine. The proposal there is the ageing above.

@@ -5,7 +5,7 @@ Pure functions of runs; a class is whatever the caller tells requests apart by, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import plotly.graph_objects as go
 
@@ -40,16 +40,16 @@ def gantt(run: Run, kind: Callable[[str], str]) -> go.Figure:
     return look(figure, 110 + 19 * len(lanes), barmode="overlay", bargap=0.3, xaxis_title=_seconds(run, "time"))
 
 
-def first_tokens(runs: Mapping[str, Run], kind: Callable[[str], str]) -> go.Figure:
+def first_tokens(runs: Mapping[str, Run], kind: Callable[[str], str], leave_out: Sequence[str] = ()) -> go.Figure:
     """A mark a request: its time to first token, by policy, each class with a colour and a symbol of its own."""
     figure = go.Figure()
-    classes = list(dict.fromkeys(kind(r.id) for run in runs.values() for r in run.report.requests))
+    classes = list(dict.fromkeys(kind(r.id) for run in runs.values() for r in run.report.requests if r.id not in leave_out))
     for i, one in enumerate(classes):
         x, y, names = [], [], []
         for column, run in enumerate(runs.values()):
-            mine = [r for r in run.report.requests if kind(r.id) == one and r.ttft is not None]
+            mine = [r for r in run.report.requests if kind(r.id) == one and r.ttft is not None and r.id not in leave_out]
             for place, r in enumerate(mine):
-                x.append(column + 0.5 * ((i + (place + 0.5) / len(mine)) / len(classes) - 0.5))
+                x.append(column + 0.8 * ((i + (place + 0.5) / len(mine)) / len(classes) - 0.5))
                 y.append(r.ttft)
                 names.append(r.id)
         figure.add_scatter(

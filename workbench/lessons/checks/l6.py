@@ -23,7 +23,7 @@ HOT = 20
 """Requests on the known handbook, in the lesson's stream."""
 BOUND = 8
 """Of them, how many may go before a cold one in the exercise."""
-AGEING = 16
+AGEING = 8
 """Tokens a pass, in the lesson's own run with ageing."""
 SHARE = 0.75
 """In turns, the share of LPM's finds that an answer has to reach."""
@@ -138,6 +138,15 @@ def turns(steps: int = 24, policy: str = "fcfs") -> dict[str, Any]:
         requests.append({"id": f"R{i + 1}", "at_step": 1 + i // 2, "tokens": f"{'AB'[i % 2]}{HANDBOOK}+{tail}", "max_new_tokens": 1})
     engine = {"executor": "puppet", "page_size": HANDBOOK, "pages": 2, "max_running": 1, "policy": policy, "clock": CLOCK}
     return {"name": "two families in turns", "engine": engine, "requests": requests}
+
+
+def ageing(tokens: int) -> Plugs:
+    """An order for the engine in which each pass of waiting counts as so many matched tokens."""
+
+    def aged_order(waiting: Any) -> int:
+        return aged(tokens)(waiting.matched, waiting.waits)
+
+    return Plugs(order=aged_order)
 
 
 # --- reading and checking ----------------------------------------------------------------------
