@@ -18,7 +18,6 @@ from workbench.lessons.questions import Own
 from workbench.lessons.verdicts import Card, CheckFailed, Told, Unfinished, event_sentence
 from workbench.runner import Run, run
 
-
 WATCHED = 2**15
 """The most pages of a pool whose invariant is checked at every step; walking a larger one takes longer than the run itself."""
 
