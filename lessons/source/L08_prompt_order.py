@@ -143,10 +143,10 @@ table("The same questions with the same passages", ["order of passages", "prompt
 # %%
 def divergence(before, now):
     """The place of the first token, counted from 0, at which two prompts differ."""
-    # stub: raise Unfinished("go through both lists side by side, `for place, (a, b) in enumerate(zip(before, now))`, and return the place where a and b differ; after the loop return the shorter length")
+    # stub: raise Unfinished("go through the places both lists have, `for place in range(min(len(before), len(now)))`, and return the first place where they differ; after the loop return the shorter length")
     # solution:
-    for place, (a, b) in enumerate(zip(before, now)):
-        if a != b:
+    for place in range(min(len(before), len(now))):
+        if before[place] != now[place]:
             return place
     return min(len(before), len(now))
     # end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -134,7 +135,7 @@ def check_divergence(lesson: Lesson, divergence: Callable[..., Any]) -> list[str
     pairs = 0
     for order in ("canonical", *TEMPLATES.values()):
         known = prompts(order)
-        for number, (a, b) in enumerate(zip(known, known[1:], strict=False), 1):
+        for number, (a, b) in enumerate(itertools.pairwise(known), 1):
             came = _theirs("divergence", divergence, list(a), list(b))
             expect(f"{order}: prompts {number} and {number + 1}", came, agreed(a, b), hint="the first difference alone counts")
             pairs += 1
