@@ -26,13 +26,24 @@ WORDS = {
 PUBLISHED = {"timestamp first": 7, "dynamic last": 84}
 
 
-def workload(bench: Bench, file: str, order: str) -> dict[str, Any]:
-    """The sessions, one request at a time, the next session drawn at random among those under way."""
+def workload(bench: Bench, file: str, order: str, sessions: int = SESSIONS, text: str | None = None) -> dict[str, Any]:
+    """The sessions, one request at a time, the next session drawn at random among those under way; `sessions` of the public set.
+
+    `text`: how they become ids; None: our own set by words, another by the model's tokenizer where it is on this machine.
+    """
     public = bench.file is None and file != OWN
     assert bench.data is not None or not public
-    more: dict[str, Any] = {"tools_file": str(bench.data / TOOLS), "sessions": SESSIONS} if public and bench.data else {}
+    more: dict[str, Any] = {"tools_file": str(bench.data / TOOLS), "sessions": sessions} if public and bench.data else {}
     return {
-        "kind": "agent", "file": file, "order": order, "open": OPEN, "sequential": True, "output": 0, **({"text": "words"} if file == OWN else {}), **more,
+        "kind": "agent", "file": file, "order": order, "open": OPEN, "sequential": True, "output": 0, "text": text or ("words" if file == OWN else None), **more,
+    }  # fmt: skip
+
+
+def scenario(bench: Bench, file: str, order: str, sessions: int = SESSIONS, text: str | None = None) -> dict[str, Any]:
+    """One order in 16-token blocks, with room for everything."""
+    return {
+        "name": f"ordering, {order}", "engine": {"executor": "puppet", "page_size": BLOCK, "pages": 2**19 if file != OWN else 2**13},
+        "workload": workload(bench, file, order, sessions, text),
     }  # fmt: skip
 
 
@@ -40,20 +51,14 @@ def find(bench: Bench) -> Findings:
     """Every order in 16-token blocks, with room for everything."""
     file, words = bench.traffic_file(PUBLIC, OWN)
     rows: list[Row] = []
-    points: list[Point] = []
     rates: dict[str, float] = {}
     main: Run | None = None
     for order in ORDERS:
-        data = {
-            "name": f"ordering, {order}", "engine": {"executor": "puppet", "page_size": BLOCK, "pages": 2**19 if file != OWN else 2**13},
-            "workload": workload(bench, file, order),
-        }  # fmt: skip
-        run = bench.run(data, order)
+        run = bench.run(scenario(bench, file, order), order)
         main = main or run
         rates[order] = round(100 * (run.report.totals.hit_rate or 0), 2)
         rules = {} if bench.file is not None else OWN_RULES if file == OWN else RULES
         rows.append(row(order, rates[order], rules.get(order)))
-        points.append(Point(order, rates[order], f"{rates[order]:.1f}"))
     assert main is not None
     lost = round(rates["canonical"] - rates["dynamic last"], 2)
     best = max(rate for order, rate in rates.items() if order not in ("canonical", "dynamic last"))
@@ -70,13 +75,17 @@ def find(bench: Bench) -> Findings:
         "The deployment's traffic is not public; its figures stand beside the two orders that resemble its before and after, and no agreement with them is asserted. Only an unbroken "
         "beginning is ever found again: a part that changes in front leaves nothing, in the middle it costs the history, at the end only itself."
     )
-    points.sort(key=lambda p: -p.y)
-    lost_by = [Point(p.x, round(max(0, rates["canonical"] - p.y), 2), f"-{max(0, rates['canonical'] - p.y):.1f}" if p.y < rates["canonical"] else None) for p in points]
-    chart = Chart(
+    return Findings(setup, rows, main, why, [chart(rates)])
+
+
+def chart(rates: dict[str, float]) -> Chart:
+    """What each order reused, in per cent, and above it what it lost against the canonical one."""
+    points = sorted((Point(order, rate, f"{rate:.1f}") for order, rate in rates.items()), key=lambda p: -p.y)
+    lost = [Point(p.x, round(max(0, rates["canonical"] - p.y), 2), f"-{max(0, rates['canonical'] - p.y):.1f}" if p.y < rates["canonical"] else None) for p in points]
+    return Chart(
         kind="waterfall", title="Prompt tokens reused in the canonical order, and what each change of it costs by itself", x="order", y="prompt tokens reused, %",
-        curves=[Curve(name="reused", points=points), Curve(name="lost to this change", points=lost_by)],
+        curves=[Curve(name="reused", points=points), Curve(name="lost to this change", points=lost)],
     )  # fmt: skip
-    return Findings(setup, rows, main, why, [chart])
 
 
 def row(order: str, rate: float, rule: tuple[float | None, float | None, str] | None) -> Row:

@@ -19,6 +19,9 @@ from workbench.lessons.reading import stamp
 from workbench.lessons.verdicts import Card, CheckFailed, Told, Unfinished, event_sentence
 from workbench.runner import Run, run
 
+WATCHED = 2**15
+"""The most pages of a pool whose invariant is checked at every step; walking a larger one takes longer than the run itself."""
+
 
 class Lesson:
     """One lesson under way: `predict`, `run`, `reveal`, `check`, `questions`, `answer`, `finish`.
@@ -69,7 +72,7 @@ class Lesson:
             what = scenarios.parse(copy.deepcopy(what), files=True)
         made = self.scenario(what, **engine) if isinstance(what, str) else what
         try:
-            done = run(made, plugs=plugs, loaded=loaded, check=made.engine.executor != "model")
+            done = run(made, plugs=plugs, loaded=loaded, check=made.engine.executor != "model" and made.engine.pages <= WATCHED)
         except Told:
             raise
         except Exception as error:

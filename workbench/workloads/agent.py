@@ -5,6 +5,7 @@ From a file of trajectories, or generated; the order of a prompt's parts is a kn
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from pydantic import ConfigDict, Field, model_validator
 from engine.config import Asked
 from workbench.workloads import lines, texts, trajectories
 from workbench.workloads.arrivals import not_too_many
-from workbench.workloads.interleave import one_by_one, side_by_side
+from workbench.workloads.interleave import Turn, one_by_one, side_by_side
 from workbench.workloads.prompt_order import Dynamic, Order, Part, Session, Step, prompt
 from workbench.workloads.runs import IDS, Range, check_ids, run, runs
 from workbench.workloads.texts import SPELT, Spelt
@@ -22,6 +23,37 @@ from workbench.workloads.traffic import MOST_TOKENS, Maker, Tokenizer, Traffic
 GENERATED = ("tools", "tool", "system", "step", "steps")
 STAMP, HEADER, NOTE = 12, 24, 48
 """Tokens of the parts that change, where they are generated."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of an agent as it comes: its session, the parts that change, and the call that it waits for."""
+
+    session: Session
+    number: int
+    call: int
+    """The session's number and the call's in it, both from 1."""
+    after: Turn | None
+    dynamic: Dynamic
+
+    @property
+    def id(self) -> str:
+        """The request's name."""
+        return f"A{self.number}-{self.call}"
+
+    @property
+    def label(self) -> str:
+        """The same, for people."""
+        return f"agent {self.number}, call {self.call}"
+
+    @property
+    def step(self) -> Step:
+        """What is new in it, and what the agent then said."""
+        return self.session.steps[self.call - 1]
+
+    def when(self, think: float = 0.0) -> dict[str, Any]:
+        """When it arrives, in a scenario's words."""
+        return {"after": f"A{self.after[0]}-{self.after[1]}", "think": think} if self.after else {}
 
 
 class Agent(Asked):
@@ -65,8 +97,8 @@ class Agent(Asked):
                 raise ValueError(f"{given[0]}: the file says; leave it out, or leave file out")
         return self
 
-    def traffic(self, maker: Maker) -> Traffic:
-        """The requests, the same for the same file and seed. Raises ValueError naming the key."""
+    def calls(self, maker: Maker) -> tuple[list[Call], list[str]]:
+        """Every call in order of arrival, and what is to be told of the file. Raises ValueError naming the key."""
         rng = Random(maker.seed)
         modelled = self.file is not None and maker.executor == "model"
         tokenizer, told = (None, []) if modelled or self.file is None else texts.tokenizer(maker, self.text)
@@ -74,24 +106,28 @@ class Agent(Asked):
         turns = [len(one.steps) for one in sessions]
         not_too_many("sessions", sum(turns))
         order = one_by_one(turns, self.open, rng) if self.sequential else side_by_side(turns, self.open)
-        moving, shuffles = Random(maker.seed + 1), Random(maker.seed + 2)  # parts that change are the same in every order
+        moving = Random(maker.seed + 1)  # parts that change are the same in every order
+        made = [
+            Call(sessions[number - 1], number, call, after, self._dynamic(number, place, tokenizer, moving))
+            for place, ((number, call), after) in enumerate(order)
+        ]
+        return made, said + told
+
+    def traffic(self, maker: Maker) -> Traffic:
+        """The requests, the same for the same file and seed. Raises ValueError naming the key."""
+        made, told = self.calls(maker)
+        modelled = self.file is not None and maker.executor == "model"
+        shuffles = Random(maker.seed + 2)
         requests: list[dict[str, Any]] = []
         total = 0
-        for (number, call), after in order:
-            dynamic = self._dynamic(number, len(requests), tokenizer, moving)
-            one = sessions[number - 1]
-            parts = prompt(one, call - 1, self.order, dynamic, shuffles)
+        for call in made:
+            parts = prompt(call.session, call.call - 1, self.order, call.dynamic, shuffles)
             asked = {"messages": _messages(parts)} if modelled else {"tokens": [i for part in parts for i in part.ids]}
             total += len(asked.get("tokens", ()))
-            requests.append(
-                {
-                    "id": f"A{number}-{call}", "label": f"agent {number}, call {call}", **asked, **self._answer(one.steps[call - 1], maker),
-                    **({"after": f"A{after[0]}-{after[1]}", "think": self.think} if after else {}),
-                }
-            )  # fmt: skip
+            requests.append({"id": call.id, "label": call.label, **asked, **self._answer(call.step, maker), **call.when(self.think)})
             if total > MOST_TOKENS:
                 raise ValueError(f"sessions: more than {MOST_TOKENS:,} prompt tokens are asked for; take fewer sessions")
-        return Traffic(requests, said + told)
+        return Traffic(requests, told)
 
     def _answer(self, step: Step, maker: Maker) -> dict[str, Any]:
         if maker.executor == "model" or step.said is None or not step.said.ids:
