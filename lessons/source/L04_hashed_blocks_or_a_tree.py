@@ -1,11 +1,13 @@
 # %%
 from hashlib import sha256
 
+from workbench import scenario as scenarios
 from workbench.experiments.bench import outside_data
 from workbench.experiments.hits import asked, rate
 from workbench.experiments.result import Chart, Curve, Point
 from workbench.figures.experiment import draw
 from workbench.lessons import Lesson, Unfinished, chart, events, say, show, table
+from workbench.runner import run as serve
 
 lesson = Lesson("L4")
 lesson
@@ -29,7 +31,8 @@ chats = lesson.scenario("chats")
 turns = [r for r in chats.requests if not r.id.endswith("+")]
 say(
     f"The traffic: {len({r.id.split('-')[0] for r in turns})} chats, {len(turns)} questions. A prompt is the whole chat so far, "
-    f"{sum(len(r.tokens) for r in turns) / len(turns):.0f} tokens on average (a token here is one word or mark). Each answer is stored before the next question comes."
+    f"{sum(len(r.tokens) for r in turns) / len(turns):.0f} tokens on average (here a token is a word or a mark). "
+    "Each answer is stored before the next question comes."
 )
 
 # %% [markdown]
@@ -90,11 +93,13 @@ if data and (data / "chat_replay").exists():
     public |= {"sequential": True, "answers": "stored", "text": "words"}
     engines = {size: {"cache": "blocks", "page_size": size, "pages": 400_000 // size} for size in SIZES}
     found["public chats of $RADIX_DATA, in words"] = {
-        size: rate(lesson.run({"name": "public chats", "engine": engine, "workload": public}).report) for size, engine in engines.items()
+        size: rate(serve(scenarios.parse({"engine": engine, "workload": public}, files=True)).report) for size, engine in engines.items()
     }
 lines = [Curve(name=name, points=[Point(size, share) for size, share in of.items()]) for name, of in found.items()]
+picture = draw(Chart(kind="capacity", title="", x="tokens a block", y="prompt tokens found again, %", curves=lines, log_x=True))
+picture.update_xaxes(tickvals=SIZES).update_traces(cliponaxis=False)
 chart(
-    draw(Chart(kind="capacity", title="What block size costs", x="tokens a block", y="prompt tokens found again, %", curves=lines, log_x=True)),
+    picture,
     "Further right: larger blocks, fewer entries to look after, less found. At 1 the blocks find what the tree finds.",
 )
 
@@ -120,8 +125,8 @@ show(changed, second.seq, request="R2")
 # %% [markdown]
 # ## What happened
 #
-# **Rounding down.** If a prompt agrees with a stored one in its first *L* tokens, blocks of *B* find the largest multiple of *B* within *L*. The engine's own events tell both numbers. So on
-# average about half a block is lost for each prompt that is found at all, and where prompts are hardly longer than a block, nearly everything.
+# **Rounding down.** If a prompt agrees with a stored one in its first *L* tokens, blocks of *B* find the largest multiple of *B* within *L*. The table below shows both numbers for
+# some requests. So about half a block is lost, on average, for each prompt that is found at all. Where prompts are hardly longer than a block, that is nearly everything.
 #
 # **The chain.** One changed token leaves the blocks before it alone. Its own block gets another hash, and so do all later ones, since each hash contains the one before. The swapped halves
 # were stored, token for token, and yet not found: at another place they are other KV.
@@ -130,10 +135,11 @@ show(changed, second.seq, request="R2")
 # The issue vllm#40696 reports it for prompts below the block size; a model with recurrent layers had forced that size.
 
 # %%
-some = sorted(events(runs[16], "request.matched"), key=lambda e: -e.raw_length)[:12:3]
-assert all(e.length == e.raw_length // 16 * 16 for e in events(runs[16], "request.matched"))
-rows = [[e.request, e.raw_length, e.length, e.raw_length - e.length] for e in some]
-table("Tokens that agree, and what blocks of 16 make of them", ["request", "agree", "found", "lost"], rows)
+agree = {e.request: e.length for e in events(tree, "request.matched")}
+blocks = {e.request: e.length for e in events(runs[16], "request.matched")}
+assert all(blocks[name] == length // 16 * 16 for name, length in agree.items())  # for every request of the run
+rows = [[name, agree[name], blocks[name], agree[name] - blocks[name]] for name in ("C1-2", "C1-3", "C1-4", "C2-2", "C2-3")]
+table("Tokens that the tree finds, and what blocks of 16 find of them", ["request", "tree", "blocks", "lost"], rows)
 
 # %% [markdown]
 # ## Exercise: the hash of a block, with a salt
@@ -163,7 +169,7 @@ lesson.check("hasher", block_hash)
 # ## Three questions about your own run
 #
 # Six prompts drawn for you, in blocks. `lesson.own.run` is the run, `lesson.own.facts` has the prompts and the block size. An event `request.matched` tells `length` (found, in whole blocks)
-# and `raw_length` (agreed, token by token).
+# and `raw_length` (how far the stored blocks agree with the prompt, token by token).
 
 # %%
 lesson.questions()
@@ -185,7 +191,7 @@ lesson.answer(first, second, third)
 #   count tokens.
 # - **SGLang**: a radix tree with `--page-size`, one token unless the attention backend asks for more. With a larger page its tree rounds down just like blocks. `cache_salt` and `extra_key` keep requests apart. The log
 #   line of a prefill shows `#cached-token`.
-# - Its tree also publishes block hashes for routers (`--kv-events-config`), one a page and chained like yours.
+# - Both can publish which blocks they hold (`--kv-events-config`), each by a hash that is chained like yours. A router can then send a request to where its beginning lies.
 
 # %%
 lesson.finish()

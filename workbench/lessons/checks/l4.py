@@ -198,8 +198,8 @@ def questions(lesson: Lesson, rng: random.Random) -> Own:
     size = rng.choice((4, 8))
     prompts: list[list[int]] = []
     for i in range(6):
-        start = rng.choice(prompts)[: rng.randint(size, 26)] if prompts and rng.random() < 0.9 else []
-        prompts.append([*start, *(rng.randint(1, 9) for _ in range(30 - len(start))), 900 + i])
+        start = rng.choice(prompts)[: rng.randint(size, 28)] if prompts and rng.random() < 0.9 else []
+        prompts.append([*start, *(rng.randint(1, 9) for _ in range(32 - len(start))), 900 + i])
     run = lesson.run(served([(f"prompt {i + 1}", p, (None, None)) for i, p in enumerate(prompts)], size, "your own prompts in blocks"))
     whole, single = found(prompts, size), found(prompts)
     stored = {tuple(p[:end]) for p in prompts for end in range(size, len(p) + 1, size)}
