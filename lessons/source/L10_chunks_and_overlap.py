@@ -1,7 +1,10 @@
 # %%
+from itertools import pairwise
+
 from workbench.experiments.overlap import lanes
-from workbench.experiments.result import Chart, Curve, Point
+from workbench.experiments.result import Chart
 from workbench.figures.experiment import draw
+from workbench.figures.stalls import stalls
 from workbench.lessons import Lesson, Unfinished, chart, events, say, show, table
 
 lesson = Lesson("L10")
@@ -31,7 +34,7 @@ lesson.predict(
     # stub: pause=None,  # chunk 512: the longest pause in an answer, in ms
     # stub: chunks=None,  # chunk 128: how many chunks
     # stub: later=None,  # chunk 32: times as long until the long prompt's first token, compared with uncut
-    # stub: apart=None,  # chunk 128 without mixed batches: the longest pause is "shorter" or "longer" than uncut
+    # stub: apart=None,  # chunk 128, but answers wait while any prompt is unfinished: longest pause "shorter" or "longer" than uncut
     # stub: step=None,  # a step with overlap, in ms
     # stub: wasted=None,  # tokens computed for an answer that has ended
     # solution:
@@ -47,7 +50,7 @@ lesson.predict(
 # %% [markdown]
 # ## Run
 #
-# The same five requests with the prompt uncut and with four chunk sizes. Then once more with chunk `128`, but without mixed batches: a step computes either prompts or answers, prompts first. The engine's scheduler is the
+# The same five requests with the prompt uncut and with four chunk sizes, in **mixed batches**: a step may hold a chunk and a token of each answer. Then once more with chunk `128`, not mixed: a step computes either prompts or answers, prompts first. The engine's scheduler is the
 # real one; only the model is a puppet.
 
 # %%
@@ -58,48 +61,45 @@ apart = lesson.run("stall", chunk=128, mixed=False)
 
 def cut_by(run):
     """Tokens of the long prompt in each step that computes some of it."""
-    return [n for e in events(run, "step.planned") for name, n in list(zip(e.members, e.tokens))[: e.prefills] if name == "long"]
+    planned = events(run, "step.planned")
+    return [e.tokens[e.members.index("long")] for e in planned if "long" in e.members[: e.prefills]]
 
 
 def waits(run, request="A1"):
-    """Between two tokens of an answer: when it began, how many ms it took, and the event that ended it."""
-    steps = zip(events(run, "step.planned"), events(run, "step.finished"))
-    came = [(1000 * f.t, f.seq) for p, f in steps if dict(zip(p.members, f.emitted)).get(request)]
-    return [(start, end - start, seq) for (start, _), (end, seq) in zip(came, came[1:])]
+    """Between two tokens of an answer: how many ms it took, and the event that ended it."""
+    members = {e.step: e.members for e in events(run, "step.planned")}
+    came = [e for e in events(run, "step.finished") if dict(zip(members[e.step], e.emitted, strict=True)).get(request)]
+    return [(1000 * (b.t - a.t), b.seq) for a, b in pairwise(came)]
 
 
-longest = {chunk: max(waits(run), key=lambda wait: wait[1]) for chunk, run in runs.items()}
-first = {chunk: 1000 * next(r.ttft for r in run.report.requests if r.id == "long") for chunk, run in runs.items()}
-rows = [["uncut" if c is None else c, len(cut_by(r)), sum(cut_by(r)), longest[c][1], first[c], 1000 * r.report.totals.duration] for c, r in runs.items()]
-table("A prompt among four answers (simulated)", ["chunk", "chunks", "tokens in all", "longest pause, ms", "prompt's first token, ms", "whole run, ms"], rows)
+longest = {chunk: max(waits(run)) for chunk, run in runs.items()}
+first = {chunk: 1000 * events(run, "request.first_token", request="long")[0].ttft for chunk, run in runs.items()}
+rows = [
+    [chunk or "uncut", len(cut_by(run)), sum(cut_by(run)), longest[chunk][0], first[chunk], 1000 * run.report.totals.duration]
+    for chunk, run in runs.items()
+]
+columns = ["chunk", "chunks", "tokens in all", "longest pause, ms", "prompt's first token, ms", "whole run, ms"]
+table("A prompt among four answers (simulated)", columns, rows)
 
 # %% [markdown]
 # ## Reveal
 
 # %%
-alone = max(waits(apart), key=lambda wait: wait[1])
+alone = max(waits(apart))
 lesson.reveal(
     runs[512],
-    pause=(longest[512][1], longest[512][2]),
+    pause=longest[512],
     chunks=len(cut_by(runs[128])),
     later=first[32] / first[None],
-    apart="longer" if alone[1] > longest[None][1] else "shorter",
+    apart="longer" if alone[0] > longest[None][0] else "shorter",
 )
 
 # %%
-def two_lanes(run, name):
-    """When the long prompt was computed, and when answer 1 waited for its next token."""
-    planned = {e.step: e for e in events(run, "step.planned")}
-    computed = [(e, planned[e.step]) for e in events(run, "step.finished") if "long" in planned[e.step].members[: planned[e.step].prefills]]
-    bars = [Point(1000 * (e.t - e.plan_seconds - e.forward_seconds), 1000 * e.forward_seconds, f"chunk of {p.tokens[p.members.index('long')]}") for e, p in computed]
-    pauses = [Point(start, took, f"pause of {took:.0f}") for start, took, _ in waits(run) if start < 3400]
-    return [Curve(name=f"{name}: the prompt", points=bars), Curve(name=f"{name}: answer 1 waits", points=pauses)]
-
-
-drawn = {"uncut": runs[None], "chunk 512": runs[512], "chunk 128": runs[128], "128, not mixed": apart}
-picture = draw(Chart(kind="spans", title="", x="ms since the start (simulated)", y="", curves=[c for name, run in drawn.items() for c in two_lanes(run, name)]))
-picture.update_layout(height=430, uniformtext={"minsize": 10, "mode": "hide"})
-chart(picture, "Above each: the prompt's chunks, with their tokens. Below, striped: from one token of an answer to the next, in ms. A long bar is a stall.")
+drawn = {"uncut": runs[None].trace, "chunk 512": runs[512].trace, "chunk 128": runs[128].trace, "128, not mixed": apart.trace}
+chart(
+    stalls(drawn, "long", "A1", until=3000),
+    "Filled: the prompt's chunks, with their tokens. Hollow: from one token of answer A1 to the next, in ms (simulated). A long hollow bar is a stall.",
+)
 
 # %%
 overlapped = lesson.run("overlap", "step", "wasted")
@@ -109,11 +109,13 @@ late = [e for e in events(overlapped, "step.finished") if e.late]
 lesson.reveal(overlapped, step=ends[2] - ends[1], wasted=(sum(len(e.late) for e in late), late[0].seq))
 
 # %%
-picture = draw(Chart(kind="spans", title="", x="ms since the start (simulated)", y="", curves=[*lanes(serial, "serial"), *lanes(overlapped, "overlapped")]))
+both = [*lanes(serial, "serial"), *lanes(overlapped, "overlapped")]
+picture = draw(Chart(kind="spans", title="", x="ms since the start (simulated)", y="", curves=both))
+picture.update_traces(insidetextfont_color="#1d2329")
 chart(picture, "The number in a bar is the step. Overlapped, the plan of a step lies beside the pass before it.")
 
 # %%
-show(overlapped, late[0].seq, request="stops")
+show(overlapped, late[0].seq)
 
 # %% [markdown]
 # ## What happened
@@ -134,10 +136,12 @@ show(overlapped, late[0].seq, request="stops")
 # %%
 answers = {chunk: [r.output_ids for r in run.report.requests] for chunk, run in runs.items()}
 assert all(same == answers[None] for same in answers.values())
-paid, saved = first[32] - first[None], longest[None][1] - longest[32][1]
+assert all(longest[a][0] >= longest[b][0] and first[a] <= first[b] for a, b in pairwise(CHUNKS))  # ever shorter pauses, ever later
+paid, saved = first[32] - first[None], longest[None][0] - longest[32][0]
+took = [1000 * run.report.totals.duration for run in (serial, overlapped)]
 say(
-    f"All {len(answers)} runs gave the same answers. From uncut to chunk 32 the longest pause fell by {saved:.0f} ms, and the prompt's first token came {paid:.0f} ms later. "
-    f"Overlap took {1000 * (serial.report.totals.duration - overlapped.report.totals.duration):.0f} of {1000 * serial.report.totals.duration:.0f} ms."
+    f"All {len(answers)} runs gave the same answers. From uncut to chunk 32 the longest pause fell by {saved:.0f} ms, and the prompt's "
+    f"first token came {paid:.0f} ms later. With overlap the second run took {took[1]:.0f} ms instead of {took[0]:.0f}."
 )
 
 # %% [markdown]
@@ -196,7 +200,7 @@ lesson.questions()
 # solution:
 mine = lesson.own.run
 first = len(cut_by(mine))
-second = max(took for _, took, _ in waits(mine))
+second = max(waits(mine))[0]
 third = 1000 * events(mine, "request.first_token", request="long")[0].ttft
 # end
 lesson.answer(first, second, third)
