@@ -13,7 +13,7 @@ from workbench.lessons.checks import l10
 
 @pytest.mark.parametrize(
     ("prompt", "chunk", "answers", "page", "chunks"),
-    [(10, 4, 0, 1, [4, 4, 2]), (10, 4, 1, 1, [3, 3, 3, 1]), (10, None, 3, 1, [10]), (10, 6, 0, 4, [4, 4, 2]), (10, 2, 0, 4, [4, 4, 2]), (8, 3, 3, 1, [1] * 8)],
+    [(10, 4, 0, 1, [4, 4, 2]), (10, 4, 1, 1, [3, 3, 3, 1]), (10, None, 3, 1, [10]), (10, 6, 0, 4, [4, 6]), (10, 2, 0, 4, [4, 4, 2]), (8, 3, 3, 1, [1] * 8)],
 )
 def test_pieces_of_a_prompt(prompt: int, chunk: int | None, answers: int, page: int, chunks: list[int]) -> None:
     assert l10.pieces(prompt, chunk, answers, page) == chunks

@@ -23,7 +23,7 @@ def stalls(runs: Mapping[str, ev.Trace], prompt: str, answer: str, until: float)
         _bars(figure, f"{name}: the prompt", chunks, f"%{{text}} tokens of {prompt}", FILLED, solid=True)
         _bars(figure, f"{name}: {answer} waits", [p for p in pauses if p[0] < until], f"a pause of %{{x:.0f}} ms in {answer}", HOLLOW, solid=False)
     look(figure, 60 + 48 * len(figure.data), barmode="overlay", bargap=0.35, uniformtext={"minsize": 10, "mode": "hide"})
-    figure.update_xaxes(title="ms since the start", range=[0, until])
+    figure.update_xaxes(title_text="ms since the start", range=[0, until])
     return figure.update_yaxes(autorange="reversed")
 
 
