@@ -59,10 +59,10 @@ class Lesson:
         data["engine"] = data.get("engine", {}) | engine
         return scenarios.parse(data, files=True)
 
-    def run(self, what: str | scenarios.Scenario | dict[str, Any], *needs: str, plugs: Plugs | None = None, loaded: Any = None, **engine: Any) -> Run:
+    def run(self, what: str | scenarios.Scenario | dict[str, Any], *needs: str, plugs: Plugs | None = None, loaded: Any = None, logprobs: int | None = None, **engine: Any) -> Run:
         """Run one of the card's runs, or any scenario, on a fresh engine. `needs`: predictions that must have been made before.
 
-        `plugs` are parts of the learner's own. Raises Unfinished while a prediction is missing.
+        `plugs` are parts of the learner's own; `logprobs`: how many of the best tokens to tell with each output token. Raises Unfinished while a prediction is missing.
         """
         for name in needs:
             if name not in self.predicted:
@@ -71,7 +71,7 @@ class Lesson:
             what = scenarios.parse(copy.deepcopy(what), files=True)
         made = self.scenario(what, **engine) if isinstance(what, str) else what
         try:
-            done = run(made, plugs=plugs, loaded=loaded, check=made.engine.executor != "model")
+            done = run(made, plugs=plugs, loaded=loaded, logprobs=logprobs, check=made.engine.executor != "model")
         except Told:
             raise
         except Exception as error:
