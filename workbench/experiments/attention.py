@@ -41,29 +41,52 @@ class State:
         return State([k[:size] for k in self.keys], [v[:size] for v in self.values])
 
 
-class TwoLayers:
-    """Two causal attention layers with a residual stream, random weights, float64."""
+def turned(rows: Array, positions: npt.NDArray[np.int64]) -> Array:
+    """Rotary positions: each row [d] turned by its position, pair (i, i + d/2) by the angle position / 10000^(2i/d)."""
+    half = rows.shape[1] // 2
+    angles = positions[:, None] / 10000.0 ** (np.arange(half) / half)
+    a, b = rows[:, :half], rows[:, half:]
+    return np.hstack([a * np.cos(angles) - b * np.sin(angles), b * np.cos(angles) + a * np.sin(angles)])
 
-    def __init__(self, seed: int) -> None:
+
+class TwoLayers:
+    """Two causal attention layers with a residual stream, random weights, float64.
+
+    `rotary`: queries and keys are turned by their positions, as in Llama; values never are.
+    """
+
+    def __init__(self, seed: int, rotary: bool = False) -> None:
+        self.rotary = rotary
         rng = np.random.default_rng(seed)
         self.embedding = rng.standard_normal((VOCABULARY, WIDTH))
         self.layers = [rng.standard_normal((4, WIDTH, WIDTH)) / math.sqrt(WIDTH) for _ in range(2)]
 
-    def run(self, ids: npt.NDArray[np.int64], before: State | None = None) -> tuple[Array, State]:
-        """Output [n, width] at `ids` [n] and the state of all tokens, those of `before` kept and not computed."""
+    def run(self, ids: npt.NDArray[np.int64], before: State | None = None, position: int = 0) -> tuple[Array, State]:
+        """Output [n, width] at `ids` [n] and the state of all tokens, those of `before` kept and not computed.
+
+        `position`: that of the very first token.
+        """
         x = self.embedding[ids]
         keys, values = [], []
         for i, (q, k, v, o) in enumerate(self.layers):
             first = len(before.keys[i]) if before else 0
-            keys.append(np.vstack([*([before.keys[i]] if before else []), x @ k]))
+            at = position + first + np.arange(len(ids))
+            asking, asked = (turned(y, at) if self.rotary else y for y in (x @ q, x @ k))
+            keys.append(np.vstack([*([before.keys[i]] if before else []), asked]))
             values.append(np.vstack([*([before.values[i]] if before else []), x @ v]))
-            x = x + attend(x @ q, keys[i], values[i], first, 1 / math.sqrt(WIDTH)) @ o
+            x = x + attend(asking, keys[i], values[i], first, 1 / math.sqrt(WIDTH)) @ o
         return x, State(keys, values)
 
 
 def apart(a: State, b: State, layer: int, rows: slice) -> float:
     """Largest difference of two states' keys and values in some rows of one layer."""
     return max(float(np.abs(x[layer][rows] - y[layer][rows]).max()) for x, y in ((a.keys, b.keys), (a.values, b.values)))
+
+
+def differences(a: State, b: State, ahead: int = 0) -> dict[str, list[float]]:
+    """Of each kind of row, per token of `a`, the largest difference to the same token in `b`, where it stands `ahead` places later."""
+    pairs = {f"layer {layer + 1}, {kind}": (getattr(a, kind)[layer], getattr(b, kind)[layer]) for layer in range(len(a.keys)) for kind in ("keys", "values")}
+    return {name: [float(d) for d in np.abs(x - y[ahead : ahead + len(x)]).max(axis=1)] for name, (x, y) in pairs.items()}
 
 
 def small() -> list[Row]:

@@ -60,10 +60,10 @@ class Lesson:
         """One of the card's runs as a scenario, with other engine settings where given."""
         return runs.scenario(self.card, name, **engine)
 
-    def run(self, what: str | scenarios.Scenario | dict[str, Any], *needs: str, plugs: Plugs | None = None, loaded: Any = None, **engine: Any) -> Run:
+    def run(self, what: str | scenarios.Scenario | dict[str, Any], *needs: str, plugs: Plugs | None = None, loaded: Any = None, logprobs: int | None = None, **engine: Any) -> Run:
         """Run one of the card's runs, or any scenario, on a fresh engine. `needs`: predictions that must have been made before.
 
-        `plugs` are parts of the learner's own. Raises Unfinished while a prediction is missing.
+        `plugs` are parts of the learner's own; `logprobs`: how many of the best tokens to tell with each output token. Raises Unfinished while a prediction is missing.
         """
         for name in needs:
             if name not in self.predicted:
@@ -72,7 +72,8 @@ class Lesson:
             what = scenarios.parse(copy.deepcopy(what), files=True)
         made = self.scenario(what, **engine) if isinstance(what, str) else what
         try:
-            done = run(made, plugs=plugs, loaded=loaded, check=made.engine.executor != "model" and made.engine.pages <= WATCHED)
+            watched = made.engine.executor != "model" and made.engine.pages <= WATCHED
+            done = run(made, plugs=plugs, loaded=loaded, logprobs=logprobs, check=watched)
         except Told:
             raise
         except Exception as error:
