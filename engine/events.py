@@ -159,7 +159,8 @@ class RequestMatched(Event, tag="request.matched"):
     `length` tokens are reusable (whole pages); `raw_length` counts single tokens up to where the walk
     really stopped. `stop` is `end` (a leaf's end), `no child`, `parted` (inside node `at_node`, `offset`
     tokens into it), `page` (parted within a page), `not written yet` (request `writer` is computing the
-    next token), `last token` (the last token must run) or `off` (no cache).
+    next token), `last token` (the last token must run), `brought` (so says a look-up that the caller
+    brought, where the tree's own would end elsewhere) or `off` (no cache).
     `stored` and `wanted` are the two token ids where it parted.
     """
 

@@ -14,13 +14,16 @@ from workbench.report import Report, build
 from workbench.scenario import RequestSpec, Scenario, ScenarioError
 
 
-@dataclass
+@dataclass(repr=False)
 class Run:
     """One finished run."""
 
     scenario: Scenario
     trace: ev.Trace
     report: Report
+
+    def __repr__(self) -> str:
+        return f"Run({self.scenario.name!r}, {len(self.scenario.requests)} requests, {len(self.trace)} events)"
 
 
 def run(

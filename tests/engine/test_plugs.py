@@ -12,6 +12,7 @@ from engine import events as ev
 from engine.config import ConfigError
 from engine.engine import InvariantError
 from engine.plugs import FIRST_HASH, Running, TreeNode, Waiting
+from workbench.explain import Explainer
 from workbench.replay import fold
 
 PROMPTS = [[10, 11, 12, 13, 14, 15, 20, 21], [10, 11, 12, 13, 14, 15, 30, 31], [10, 11, 12, 13, 14, 15, 20, 40]]
@@ -70,6 +71,10 @@ def test_a_match_that_claims_too_much_is_noticed_by_the_pages() -> None:
 def test_a_match_that_claims_too_little_only_costs_computing() -> None:
     engine = served(Plugs(match=lambda root, tokens: (root, 0)), PROMPTS)
     assert cached(engine) == [0, 0, 0]
+    assert [m.stop for m in kinds(engine, ev.RequestMatched)] == ["no child", "brought", "brought"]
+    second = next(m for m in kinds(engine, ev.RequestMatched) if m.request == "R2")
+    assert "so says the look-up that was brought" in Explainer(engine.trace).sentence(second.seq)
+    assert Explainer(engine.trace).request(second.seq, "R2").reason == "brought"
     assert said(engine) == said(served(Plugs(), PROMPTS))
 
 
@@ -77,9 +82,9 @@ def test_a_match_that_claims_too_little_only_costs_computing() -> None:
     ("given", "said"),
     [
         (lambda root, tokens: None, "return the deepest node reached and how many tokens"),
-        (lambda root, tokens: (root, 3), "cannot end at the root"),
-        (lambda root, tokens: (root, 99), "99 tokens of 7 cannot be known"),
-        (lambda root, tokens: (next(iter(root.children.values()), root), 0), "0 tokens do not end in node 1"),
+        (lambda root, tokens: (root, 3), r"looking up 10 11 12 13 14 15 20, it says that 3 tokens are known and end at the root"),
+        (lambda root, tokens: (root, 99), r"99 tokens are known, of the 7 that it was given"),
+        (lambda root, tokens: (next(iter(root.children.values()), root), 0), r"that node begins after 0 tokens and holds 8"),
     ],
 )
 def test_a_match_that_is_no_place_in_the_tree_is_named(given: Any, said: str) -> None:

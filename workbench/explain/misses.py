@@ -32,6 +32,7 @@ from workbench.replay import State
 
 REASONS = {
     "off": "the cache is off",
+    "brought": "the look-up that was brought says so",
     "in flight": "another request is computing the same tokens",
     "evicted": "it had been stored and was evicted",
     "namespace": "it is stored in another namespace",
@@ -207,6 +208,8 @@ def _unkept(look: _Lookup, other: str) -> str:
 def _inside(look: _Lookup) -> Reason:
     """What the tree itself says."""
     m, page = look.m, look.page
+    if m.stop == "brought":
+        return Reason(code="brought", text="so says the look-up that was brought; the tree's own would end elsewhere")
     alike = max(m.raw_length, look.past.seen if _same_space(look) else 0)
     if m.raw_length == look.usable and look.size % page == 0:
         text = "everything is known, and the last token must run"

@@ -7,7 +7,8 @@ warnings.filterwarnings("ignore", message="IProgress not found")
 
 from workbench.lessons.lesson import Lesson
 from workbench.lessons.picture import chart, show, table
+from workbench.lessons.questions import Published
 from workbench.lessons.reading import events
 from workbench.lessons.verdicts import CheckFailed, Unfinished, say
 
-__all__ = ["CheckFailed", "Lesson", "Unfinished", "chart", "events", "say", "show", "table"]
+__all__ = ["CheckFailed", "Lesson", "Published", "Unfinished", "chart", "events", "say", "show", "table"]

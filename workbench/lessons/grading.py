@@ -32,6 +32,8 @@ def same(value: Any, came: Any, within: float = 0.0) -> bool:
         return abs(value - came) <= max(within * abs(came), 1e-9)
     if isinstance(came, (list, tuple)) and isinstance(value, (list, tuple)):
         return len(value) == len(came) and all(same(a, b, within) for a, b in zip(value, came, strict=True))
+    if isinstance(came, str) and isinstance(value, str):
+        return value.strip().lower() == came.strip().lower()
     return bool(value == came)
 
 

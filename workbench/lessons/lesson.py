@@ -12,9 +12,10 @@ from engine import Plugs, load_model
 from workbench import scenario as scenarios
 from workbench.course import progress, runs
 from workbench.course.cards import Card as LessonCard
-from workbench.course.cards import card
+from workbench.course.cards import Prediction, card
+from workbench.lessons.attempt import bounded, in_words, where
 from workbench.lessons.grading import number, said, same
-from workbench.lessons.questions import Own
+from workbench.lessons.questions import Own, Published
 from workbench.lessons.reading import stamp
 from workbench.lessons.verdicts import Card, CheckFailed, Told, Unfinished, event_sentence
 from workbench.runner import Run, run
@@ -35,7 +36,7 @@ class Lesson:
         self.came: dict[str, tuple[Any, bool]] = {}
         self.passed: dict[str, bool] = {}
         self.answers: dict[int, bool] = {}
-        self.own: Own | None = None
+        self._own: Own | None = None
         self._checks: ModuleType = import_module(f"workbench.lessons.checks.{id.lower()}")
         self._models: dict[str, Any] = {}
 
@@ -44,17 +45,32 @@ class Lesson:
 
     # --- predict, run, reveal ------------------------------------------------------------------
 
-    def predict(self, **what: Any) -> Card:
-        """Keep what the learner expects, one value for each of the card's predictions named. Raises Unfinished for a missing one."""
-        unknown = [name for name in what if name not in self.card.predictions]
-        if unknown:
-            raise Unfinished(f"{unknown[0]}: this lesson asks for {', '.join(self.card.predictions)}")
-        for name, value in what.items():
-            asked = self.card.predictions[name]
-            self.predicted[name] = said(name, asked, value)
-            progress.record(self.card.id, "predictions", name, {"said": self.predicted[name]})
-        lines = [("note", f"{self.card.predictions[name].ask} {number(self.predicted[name], self.card.predictions[name].unit)}") for name in what]
-        return Card("Your predictions are kept. Now run it.", lines)
+    def predict(self, *unnamed: Any, **what: Any) -> Card:
+        """Keep what the learner expects, one value for each of the card's predictions named; what was revealed already stays as it was said.
+
+        Raises Unfinished for a value that is missing or cannot be.
+        """
+        if unnamed:
+            raise Unfinished(f"say which prediction is which: lesson.predict({', '.join(f'{name}=...' for name in self.card.predictions)})")
+        for name in what:
+            self._asked(name)
+        kept = {name: said(name, self._asked(name), value) for name, value in what.items()}
+        lines = []
+        for name, value in kept.items():
+            late = name in self.came and value != self.predicted[name]
+            if name not in self.came:
+                self.predicted[name] = value
+                progress.record(self.card.id, "predictions", name, {"said": value})
+            asked = self._asked(name)
+            lines.append(("note", f"{asked.ask} {number(self.predicted[name], asked.unit)}{' (revealed already: what you said first stays)' if late else ''}"))
+        left = [name for name in self.card.predictions if name not in self.predicted]
+        return Card(f"Kept so far; still open: {', '.join(left)}" if left else "Your predictions are kept. Now run it.", lines)
+
+    def _asked(self, name: str) -> Prediction:
+        """One of the card's predictions. Raises Unfinished for one that it does not ask for."""
+        if name not in self.card.predictions:
+            raise Unfinished(f"{name}: this lesson asks for {', '.join(self.card.predictions)}")
+        return self.card.predictions[name]
 
     def scenario(self, name: str, **engine: Any) -> scenarios.Scenario:
         """One of the card's runs as a scenario, with other engine settings where given."""
@@ -79,7 +95,7 @@ class Lesson:
         except Exception as error:
             if plugs is None:
                 raise
-            raise CheckFailed(f"the engine stopped with your {', '.join(plugs.names)}: {type(error).__name__}: {error}") from error
+            raise CheckFailed(f"the engine stopped with your {', '.join(plugs.names)}: {in_words(error)}{where(error)}") from error
         if done.report.invariants not in ("ok", None):
             whose = f" with your {', '.join(plugs.names)}" if plugs else ""
             raise CheckFailed(f"the engine stopped{whose}: {'; '.join(done.report.invariants)}")
@@ -92,14 +108,16 @@ class Lesson:
         return self._models[dtype]
 
     def reveal(self, run: Run | None = None, /, **came: Any) -> Card:
-        """Set what came beside what was predicted. A value, or (value, the event that shows it).
+        """Set what came beside what was predicted. A value, or (value, the event that shows it), or one that was `Published`.
 
         Raises CheckFailed where the engine's own figure is not the reference's.
         """
         lines = []
         for name, given in came.items():
             value, event = given if isinstance(given, tuple) else (given, None)
-            asked = self.card.predictions[name]
+            source = value.source if isinstance(value, Published) else None
+            value = value.value if isinstance(value, Published) else value
+            asked = self._asked(name)
             if name not in self.predicted:
                 said(name, asked, None)
             key = getattr(self._checks, "KEYS", {}).get(name)
@@ -111,7 +129,8 @@ class Lesson:
             progress.record(self.card.id, "predictions", name, {"said": mine, "came": value, "right": right})
             shown = f" ({event_sentence(run, event)})" if run is not None and event is not None else ""
             kind = "right" if right else "wrong" if asked.choices or asked.whole else "near"
-            lines.append((kind, f"{asked.ask} You said {number(mine, asked.unit)}; it came to {number(value, asked.unit)}{shown}"))
+            outcome = f"{source} says: {number(value, asked.unit)} (published, not measured here)" if source else f"it came to {number(value, asked.unit)}{shown}"
+            lines.append((kind, f"{asked.ask} You said {number(mine, asked.unit)}; {outcome}"))
         return Card("What you said, and what came", lines)
 
     # --- exercises -----------------------------------------------------------------------------
@@ -121,30 +140,42 @@ class Lesson:
         checks = self._checks.CHECKS
         if exercise not in checks:
             raise Unfinished(f"{exercise}: the exercises of {self.card.id} are {', '.join(checks)}")
+        if not solution or any(one is None for one in solution):
+            raise Unfinished(f'{exercise}: give what you wrote, as lesson.check("{exercise}", your_function)')
         self.passed[exercise] = False
         progress.record(self.card.id, "exercises", exercise, False)
-        lines = checks[exercise](self, *solution)
+        with bounded(exercise):
+            lines = checks[exercise](self, *solution)
         self.passed[exercise] = True
         progress.record(self.card.id, "exercises", exercise, True)
         return Card(f"{exercise}: passed", [("right", line) for line in lines])
 
     # --- questions of the learner's own run ------------------------------------------------------
 
+    @property
+    def own(self) -> Own:
+        """The learner's own run, once it was made. Raises Unfinished before."""
+        if self._own is None:
+            raise Unfinished("run the cell with lesson.questions() first: it makes your run")
+        return self._own
+
     def questions(self) -> Card:
         """Make the learner's own run, and ask three questions about it. The run is `own.run`, the facts `own.facts`."""
-        self.own = self._checks.questions(self, random.Random(f"{progress.learner()}/{self.card.id}"))
+        self._own = self._checks.questions(self, random.Random(f"{progress.learner()}/{self.card.id}"))
         facts = [("note", f"{name}: {value}") for name, value in self.own.facts.items()]
         return Card("Three questions about a run that only you have", facts + [("todo", f"{i}. {q.ask}") for i, q in enumerate(self.own.asked, 1)])
 
     def answer(self, *given: Any) -> Card:
         """Grade the three answers. Raises Unfinished while one is missing, CheckFailed where one is wrong."""
-        if self.own is None:
-            raise Unfinished("run the cell with lesson.questions() first")
+        asked_of_it = self.own.asked
         if len(given) != 3 or any(one is None or one is ... for one in given):
-            raise Unfinished("answer(first, second, third): one of the three is still missing; lesson.own.run holds the run, lesson.own.facts what you may know of it")
+            raise Unfinished("answer(first, second, third): one of the three is still missing; events(lesson.own.run, \"request.matched\") and the like read the run, lesson.own.facts is what you may know of it")
+        for i, (asked, mine) in enumerate(zip(asked_of_it, given, strict=True), 1):
+            if isinstance(mine, str) and not isinstance(asked.key, str):
+                raise Unfinished(f"answer {i}: {mine!r} is text; write {'a list' if isinstance(asked.key, (list, tuple)) else 'a number'}, without quotes")
         lines = []
         wrong = []
-        for i, (asked, mine) in enumerate(zip(self.own.asked, given, strict=True), 1):
+        for i, (asked, mine) in enumerate(zip(asked_of_it, given, strict=True), 1):
             right = same(mine, asked.key, asked.within)
             self.answers[i] = right
             progress.record(self.card.id, "questions", str(i), right)
@@ -171,7 +202,7 @@ class Lesson:
         for name, asked in self.card.predictions.items():
             value, right = self.came.get(name, (None, False))
             kind = "todo" if value is None else "right" if right else "wrong" if asked.choices or asked.whole else "near"
-            lines.append((kind, f"prediction {name}: " + ("not made and revealed yet" if value is None else "right" if right else "not what came, and now you know why")))
+            lines.append((kind, f"prediction {name}: " + ("not made and revealed yet" if value is None else "right" if right else "not what came")))
         lines += [("right" if self.passed.get(name) else "todo", f"exercise {name}: {what}") for name, what in self.card.exercises.items()]
         lines.append(("right", "three questions: right") if len(self.answers) == 3 and all(self.answers.values()) else ("todo", "three questions: not all answered yet"))
         return Card(f"{self.card.id}, {self.card.title}: " + ("done" if self.complete else "so far"), lines)

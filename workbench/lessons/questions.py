@@ -21,7 +21,7 @@ class Asked:
     hint: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Own:
     """A learner's own run and what is asked of it."""
 
@@ -29,3 +29,14 @@ class Own:
     asked: tuple[Asked, Asked, Asked]
     facts: dict[str, Any] = field(default_factory=dict)
     """What the learner may know beforehand, by name: the prompts, say."""
+
+    def __repr__(self) -> str:
+        return f"Own({self.run!r}, facts: {', '.join(self.facts) or 'none'})"
+
+
+@dataclass(frozen=True)
+class Published:
+    """A value that a source states and that was not measured here."""
+
+    value: Any
+    source: str

@@ -52,6 +52,8 @@ def stopped(e: ev.RequestMatched, page_size: int, texts: Texts) -> str:
     """Why a match ended where it did."""
     if e.stop == "off":
         return "the cache is off"
+    if e.stop == "brought":
+        return "so says the look-up that was brought; the tree's own would end elsewhere"
     if e.stop == "last token" and e.raw_length > e.length + e.host_length:
         return f"{rounded(e, page_size)} and the last token must run"
     if e.stop == "last token":
