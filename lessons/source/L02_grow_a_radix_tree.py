@@ -9,11 +9,12 @@ lesson
 # %% [markdown]
 # ## The idea
 #
-# A server that has computed the KV of one prompt can keep it. When another prompt begins with the same tokens, it need not compute
-# them again. But how does it find them, among thousands of prompts, without comparing with each?
+# For every token of a prompt a model computes a key and a value in each layer, its **KV**, which later tokens look back at. A server
+# can keep them. When another prompt begins with the same tokens, it need not compute them again. But how does it find them, among thousands
+# of prompts, without comparing with each?
 #
-# SGLang's answer (Zheng et al., 2024) is a **radix tree**. Its edges carry runs of tokens. A sequence is a path from the root.
-# Prompts that begin alike share their path up to the token where they part, and there the tree forks.
+# SGLang's answer (Zheng et al., 2024) is a **radix tree**. Each node holds a run of tokens and knows where their KV lies. A prompt is a path
+# from the root. Prompts that begin alike share their path up to the token where they part, and there the tree forks.
 #
 # Three prompts will arrive, one after the other:
 #
@@ -23,8 +24,12 @@ lesson
 # | `R2` | `10 11 12 13 14 15 30 31` |
 # | `R3` | `10 11 12 13 14 15 20 40` |
 #
-# Each is stored when its answer is complete. A prompt that parts from a stored one in the middle of a node **splits** that node.
-# Draw the tree on paper after each of the three. Then write down what you expect.
+# Three rules. (1) The **last token** of a prompt is never looked up: it has to be computed in any case, because the first token of the
+# answer comes out of it. (2) If a look-up ends in the middle of a node, that node is **split** there, at once. (3) When the answer is complete the rest of
+# the prompt is stored, as a node below the place where the look-up ended. Each answer here is a single token; nothing of the answers is stored.
+#
+# Draw the tree on paper after each of the three prompts. Then think of another server that has no tree. It cuts every prompt into **blocks** of four tokens, and
+# finds a block only as a whole, and only if all blocks before it were found (lesson 4).
 
 # %% [markdown]
 # ## Predict
@@ -38,7 +43,7 @@ lesson.predict(
     # stub: third=None,  # tokens of R3 that the tree finds, 0 to 8
     # stub: splits=None,  # how many times a node is split, in all three requests together
     # stub: nodes=None,  # how many nodes the tree has at the end; the root does not count
-    # stub: blocks=None,  # tokens of R3 that are found if there are only blocks of 4 tokens, and no tree
+    # stub: blocks=None,  # tokens of R3 that the other server finds, with its blocks of 4 tokens
     # solution:
     second=6,
     third=7,
@@ -51,8 +56,8 @@ lesson.predict(
 # %% [markdown]
 # ## Run
 #
-# This is the real engine with its real tree, pool and scheduler. Only the model is a puppet: it answers with made-up tokens and checks that
-# every page it is given holds what the sequence needs. So the run takes no time, and a wrong page could not go unnoticed.
+# This is the real engine with its real tree and its real memory. Only the model is a puppet: it answers with made-up tokens and checks that
+# whatever KV it is handed belongs to this very sequence. So the run takes no time, and a wrong look-up could not go unnoticed.
 
 # %%
 grow = lesson.run("grow", "second", "third", "splits", "nodes", "blocks")
@@ -60,12 +65,13 @@ blocks = lesson.run("blocks")
 matched = {e.request: e for e in events(grow, "request.matched")}
 split = events(grow, "node.split")
 blocks_matched = {e.request: e for e in events(blocks, "request.matched")}
-[(name, e.length) for name, e in matched.items()]
+grow, blocks
 
 # %% [markdown]
 # ## Reveal
 #
-# Every decision of the engine is an event with a number. The card names the event that settles each of your predictions.
+# Every decision of the engine is an event with a number. The card names the events that settle your predictions. `events(run, kind)` reads them
+# from the run's trace; `fold` adds all of them up to the state that the engine is in.
 
 # %%
 lesson.reveal(
@@ -73,14 +79,14 @@ lesson.reveal(
     second=(matched["R2"].length, matched["R2"].seq),
     third=(matched["R3"].length, matched["R3"].seq),
     splits=(len(split), split[-1].seq),
-    nodes=len(fold(grow.trace.events).nodes),
+    nodes=(len(fold(grow.trace.events).nodes), events(grow, "node.created")[-1].seq),
 )
 
 # %%
 lesson.reveal(blocks, blocks=(blocks_matched["R3"].length, blocks_matched["R3"].seq))
 
 # %% [markdown]
-# And here is the tree, before and after the third prompt. A node that kept its KV but hangs elsewhere now is marked as moved.
+# And here is the tree after the third prompt, compared with what it was before. A node whose place or run has changed is marked as moved; its KV lies where it lay.
 
 # %%
 before = fold(grow.trace.events[: matched["R3"].seq])
@@ -89,7 +95,8 @@ drawn = tree(after, before, "The tree after the third prompt")
 chart(drawn, "Each box: a node's number and its tokens. Further down: deeper in the sequence.")
 
 # %% [markdown]
-# The same in the player. It stands at the moment of the last split. Step back and forth with the arrow keys, click a node and ask why.
+# The same run in the player. It stands at the moment of the last split: the third prompt has been looked up and is not stored yet. Click into the picture, then step
+# back and forth with the arrow keys. Click a node or a request: the panel **Why** tells about it. Press `tree` for a drawing like the one above.
 
 # %%
 show(grow, split[-1].seq, node=split[-1].node)
@@ -98,8 +105,8 @@ show(grow, split[-1].seq, node=split[-1].node)
 # ## What happened
 #
 # The second prompt agreed with the first in their common beginning and parted there, so the engine cut the first node in two. The front
-# kept the shared tokens; both tails hang below it. The third prompt went one token further, because it resembles the *first* prompt more than
-# the second. It parted inside the first one's tail, and that tail was cut as well.
+# kept the shared tokens; both tails hang below it. The third prompt resembles the *first* one more than the second. Its look-up, without the last token, found
+# everything it asked for and ended inside the first one's tail, so that tail was cut as well. Its last token then became a node of its own.
 #
 # A split moves no KV. Only the tree's own books change: which node lists which pages. And a look-up never compares with every stored prompt:
 # at each node at most one child can begin with the next token, so one step down is all there is to decide.
@@ -115,14 +122,16 @@ say(
 # ## Exercise: write the look-up
 #
 # Now the engine takes *your* look-up. `root` and every node have `.tokens` (the run, a list) and `.children` (a dictionary from the first token
-# of a child's run to that child). Walk down as long as the tokens agree. Return the deepest node you reached and how many tokens are known.
+# of a child's run to that child). `tokens` is the prompt without its last token. Walk down as long as the tokens agree. Return two things: the node in which
+# the last agreeing token lies, and how many tokens agree in all.
 #
-# You may end in the middle of a node's run. If nothing agrees, return `root` and zero.
+# An example: the tree holds only `R1`, as node `#1` with eight tokens, and `R2` is looked up. Its first six tokens agree with the beginning of node `#1`, the seventh does
+# not. The answer is node `#1` and `6`, although the node is longer than that. If nothing agrees, return `root` and `0`.
 
 # %%
 def match_prefix(root, tokens):
     """The deepest node that `tokens` reach from `root`, and how many of the tokens are known."""
-    # stub: raise Unfinished("start with node, known = root, 0; while there is a child for tokens[known], step into it and count how far its run agrees; stop where it parts")
+    # stub: raise Unfinished("start at the root with nothing known. Which child can go on, if any? How far does its run agree? What tells you to go deeper, and what to stop? Mind the end of the tokens")
     # solution:
     node, known = root, 0
     while known < len(tokens) and tokens[known] in node.children:
@@ -140,8 +149,8 @@ lesson.check("match", match_prefix)
 # %% [markdown]
 # ## Three questions about your own run
 #
-# These prompts were drawn for you alone. The engine has served them; `lesson.own.run` is the run and `lesson.own.facts` holds the prompts. Find the
-# answers by hand, or read them off the trace.
+# These prompts were drawn for you alone, and the engine has served them. Find the answers by hand, with the rules above, or read them off the trace of `lesson.own.run`:
+# `events(lesson.own.run, "request.matched")`, `events(lesson.own.run, "node.split")`, and `fold` as in the cells before.
 
 # %%
 lesson.questions()
@@ -159,7 +168,7 @@ lesson.answer(first, second, third)
 # ## On a real server
 #
 # - **SGLang** keeps such a tree unless `--disable-radix-cache` is given. Its log line for each prefill shows `#new-token` (computed) and
-#   `#cached-token` (found). `--page-size` sets how many tokens are shared at least.
+#   `#cached-token` (found). `--page-size` sets how many tokens a **page** of memory holds; only whole pages are shared.
 # - **vLLM** has no tree. It cuts prompts into blocks of `--block-size` tokens and finds each by a hash of its own tokens and the hash before it
 #   (lesson 4). `--no-enable-prefix-caching` turns that off; the metrics `vllm:prefix_cache_queries` and `vllm:prefix_cache_hits` count tokens.
 # - Asking for the count per request: with SGLang `--enable-cache-report`, with vLLM `--enable-prompt-tokens-details`; both answer

@@ -59,7 +59,7 @@ def source(lesson: str) -> Path:
 
 
 def cells(lesson: str) -> list[Cell]:
-    """All cells of a lesson: the title made from its card, those of its source, and its terms. Raises CourseError."""
+    """All cells of a lesson: the title and the terms made from its card, then those of its source. Raises CourseError."""
     import jupytext  # only where notebooks are made
 
     path = source(lesson)
@@ -69,7 +69,7 @@ def cells(lesson: str) -> list[Cell]:
     own = [Cell(cell.cell_type, cell.source) for cell in made.cells]
     for cell in own:
         _check(cell, path)
-    return [_title(card(lesson)), *own, _terms(card(lesson))]
+    return [_title(card(lesson)), _terms(card(lesson)), *own]
 
 
 def _check(cell: Cell, path: Path) -> None:
@@ -91,7 +91,8 @@ def _terms(about: Card) -> Cell:
     missing = [term for term in about.terms if term not in told]
     if missing:
         raise CourseError(f"{about.stem}.yaml: terms: no lesson defines {', '.join(missing)}")
-    return Cell("markdown", "\n".join(["## Terms", "", *(f"- **{term}**: {told[term]}" for term in [*about.defines, *about.terms])]))
+    entries = [f"- **{term}**: {told[term]}" for term in [*about.defines, *about.terms]]
+    return Cell("markdown", "\n".join(["<details><summary><b>Terms</b>: open this when you meet a word you do not know</summary>", "", *entries, "", "</details>"]))
 
 
 def build(lesson: str, solution: bool) -> dict[str, Any]:

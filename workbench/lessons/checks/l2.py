@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from engine import Plugs
+from workbench.lessons.attempt import attempt
 from workbench.lessons.lesson import Lesson
 from workbench.lessons.questions import Asked, Own
 from workbench.lessons.reading import events
@@ -69,12 +71,24 @@ def matched(run: Run) -> dict[str, Any]:
     return {e.request: e for e in events(run, "request.matched")}
 
 
+def _theirs(name: str, match: Callable[..., Any]) -> Callable[..., Any]:
+    """The learner's look-up; an error of its own is told with the prompt at which it came."""
+
+    @functools.wraps(match)
+    def looked_up(root: Any, tokens: list[int]) -> Any:
+        return attempt(f"{name}, looking up {' '.join(map(str, tokens))}", match, root, tokens)
+
+    return looked_up
+
+
 def check_match(lesson: Lesson, match: Callable[..., Any]) -> list[str]:
     """The engine, with the learner's look-up in place of its own, finds as much as counting does."""
+    if not callable(match):
+        raise CheckFailed(f"match: expected a function, got {match!r}")
     cases = [("the lesson's prompts", PROMPTS), *((f"drawn prompts {seed}", drawn(random.Random(seed), 12)) for seed in range(6))]
     looked_up = 0
     for name, prompts in cases:
-        run = lesson.run(served(prompts, name), plugs=Plugs(match=match))
+        run = lesson.run(served(prompts, name), plugs=Plugs(match=_theirs(name, match)))
         events = matched(run)
         for i, (prompt, expected) in enumerate(zip(prompts, found(prompts), strict=True)):
             event = events.get(f"R{i + 1}")
@@ -82,7 +96,7 @@ def check_match(lesson: Lesson, match: Callable[..., Any]) -> list[str]:
                 raise CheckFailed(f"{name}: R{i + 1} was never looked up")
             expect(
                 f"{name}, R{i + 1} = {' '.join(map(str, prompt))}: tokens found", event.length, expected, run=run, event=event.seq,
-                hint="it ends too early or too late inside a run" if i else "an empty tree knows nothing",
+                hint="your look-up stops too early: a node counts as far as its run agrees, token by token, and deeper nodes may follow",
             )  # fmt: skip
             looked_up += 1
     return [f"{looked_up} prompts found as much with your look-up as counting says, in {len(cases)} runs of the engine"]
