@@ -7,8 +7,10 @@ from workbench.lessons.checks.l7 import LINK, QUESTION, again, first_token
 
 lesson = Lesson("L7")
 h100 = lesson.run(again(64, None)).trace.header.rates  # what the engine knows of the simulated machine
-rows = [[m.name, m.layers, m.kv_heads, m.head_width, m.source] for m in (MODELS["llama-2-7b"], MODELS["llama-3.1-8b"], MODELS["qwen2.5-1.5b"])]
-table(f"Three published models. A simulated H100 prefills {h100['prefill_rate']:,.0f} tokens of Llama-3.1-8B a second", ["model", "layers", "KV heads", "head width", "source"], rows)
+models = [MODELS[name] for name in ("llama-2-7b", "llama-3.1-8b", "qwen2.5-1.5b")]
+rows = [[m.name, m.layers, m.kv_heads, m.head_width, m.source] for m in models]
+title = f"Three published models. A simulated H100 prefills {h100['prefill_rate']:,.0f} tokens of Llama-3.1-8B a second"
+table(title, ["model", "layers", "KV heads", "head width", "source"], rows)
 
 # %% [markdown]
 # ## The idea
@@ -90,14 +92,17 @@ figure = draw(Chart(kind="times", title="", x="prefix, tokens", y="until the fir
 chart(figure, "Llama-3.1-8B on a simulated H100, link of 6 GB/s. Marks lie a hair below a line where a page of the prefix had stayed on the device.")
 
 # %%
+llama2, llama3, qwen = models
+even = load_or_compute(h100["kv_bytes"], LINK, 1, h100["prefill_rate"]).even_link / 1e9
+admitted = events(decided[1024], "request.admitted", request="again")[0]
 lesson.reveal(
     decided[1024],
     each=int(h100["kv_bytes"]),
-    llama2=24 * GIB // kv_bytes(32, 32, 128, 2),
-    llama3=24 * GIB // kv_bytes(32, 8, 128, 2),
-    qwen=24 * GIB // kv_bytes(28, 2, 128, 2),
-    eight=24 * GIB // kv_bytes(32, 8, 128, 1),
-    even=(load_or_compute(h100["kv_bytes"], LINK, 1, h100["prefill_rate"]).even_link / 1e9, events(decided[1024], "request.admitted", request="again")[0].seq),
+    llama2=24 * GIB // kv_bytes(llama2.layers, llama2.kv_heads, llama2.head_width, 2),
+    llama3=24 * GIB // kv_bytes(llama3.layers, llama3.kv_heads, llama3.head_width, 2),
+    qwen=24 * GIB // kv_bytes(qwen.layers, qwen.kv_heads, qwen.head_width, 2),
+    eight=24 * GIB // kv_bytes(llama3.layers, llama3.kv_heads, llama3.head_width, 1),
+    even=(even, admitted.seq),
     short="load" if loaded[512] < computed[512] else "compute",
     long="load" if loaded[8192] < computed[8192] else "compute",
     pushed="somebody" if events(crowd, "request.retracted") else "nobody",
@@ -107,7 +112,8 @@ lesson.reveal(
 # The decision in the player: at the right stand both times, as the engine weighed them.
 
 # %%
-show(lesson.run("load"), events(lesson.run("load"), "request.admitted", request="again")[0].seq, request="again")
+load = lesson.run("load")
+show(load, events(load, "request.admitted", request="again")[0].seq, request="again")
 
 # %% [markdown]
 # ## What happened
@@ -126,7 +132,8 @@ crossing = next((n for n in lengths if loaded[n] < computed[n]), None)
 wrong = [n for n in lengths if (took[n] == "loads") != (loaded[n] < computed[n])]
 back = events(crowd, "request.retracted")
 say(
-    f"Simulated, at 6 GB/s: of the lengths tried, loading is sooner from {crossing:,} tokens on. The engine's choice was the slower one at {', '.join(f'{n:,}' for n in wrong) or 'no length'}. "
+    f"Simulated, at 6 GB/s: of the lengths tried, loading is sooner from {crossing:,} tokens on. "
+    f"The engine loaded at all of them; at {', '.join(f'{n:,}' for n in wrong)} that was the slower way. "
     f"In the crowd {len(back)} times somebody was sent back, and {crowd.report.totals.recomputed_tokens} tokens were computed again."
 )
 
@@ -188,10 +195,10 @@ lesson.answer(first, second, third)
 # %% [markdown]
 # ## On a real server
 #
-# - **SGLang**: `--mem-fraction-static` sizes the pool; `sglang:max_total_num_tokens` says how many tokens it holds. `--enable-hierarchical-cache` keeps a host tier, `--hicache-ratio` its size. The reserve is
-#   `--schedule-conservativeness`; retractions are counted by `sglang:num_retracted_requests_total`, and the log warns of each.
+# - **SGLang**: `--mem-fraction-static` sizes the pool; `sglang:max_total_num_tokens` says how many tokens it holds. `--enable-hierarchical-cache` keeps a host tier, `--hicache-ratio` sets its size. As read in
+#   2026, whatever the host holds of a prompt is loaded if it is `10` tokens or more; no times are weighed. The reserve is `--schedule-conservativeness`; retractions are counted by `sglang:num_retracted_requests_total`, and the log warns of each.
 # - **vLLM** admits by the pages a prompt needs now and sends the newest back when they run out. Offload is a connector's work. Watch `vllm:kv_cache_usage_perc`.
-# - Neither asks which way is sooner for each length. Measure it: the time to first token with the host tier and without.
+# - On either, measure before you believe: the time to first token with the host tier and without, for short prefixes and for long ones.
 
 # %%
 lesson.finish()
