@@ -24,7 +24,7 @@ lesson
 # **A mix.** Eight requests wait at once, in turns: a long one whose handbook of `128` tokens is known and whose other `200` tokens are not, then a short one of `16` unknown tokens, and so on.
 # Memory is ample.
 #
-# There is a way between the two policies. With **ageing**, a request counts as if it matched a few tokens more for every pass that left it waiting:
+# There is a way between the two policies. With **ageing**, a request counts as if it matched a few tokens more for every *pass* (one look at the queue, here one a step) that left it waiting:
 #
 # > key = matched tokens + N × passes waited, the largest first; of equals, the earlier arrival.
 

@@ -133,7 +133,7 @@ wrong = [n for n in lengths if (took[n] == "loads") != (loaded[n] < computed[n])
 back = events(crowd, "request.retracted")
 say(
     f"Simulated, at 6 GB/s: of the lengths tried, loading is sooner from {crossing:,} tokens on. "
-    f"The engine loaded at all of them; at {', '.join(f'{n:,}' for n in wrong)} that was the slower way. "
+    f"The engine loaded at {list(took.values()).count('loads')} of the {len(lengths)} lengths; its way was the slower one at {', '.join(f'{n:,}' for n in wrong) or 'none'}. "
     f"In the crowd {len(back)} times somebody was sent back, and {crowd.report.totals.recomputed_tokens} tokens were computed again."
 )
 
