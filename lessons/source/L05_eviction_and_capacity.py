@@ -155,7 +155,7 @@ lesson.reveal(three=three, fifty=fifty)
 # ## Exercise: a better rule
 #
 # The engine takes *your* rule. Your function gets a node that may be evicted and returns a number, or several in brackets; **the smallest goes first**. LRU is `return node.last_used`.
-# A node here is one handbook. It has `.last_used` (a counter that rises with every use), `.hits` (how often a later request has found it), `.id` (rises with every new node), `.depth` and `.tokens`.
+# A node here is one handbook. It has `.last_used` (a counter that rises with every use), `.hits` (how often a later request has found it), `.id` (rises with every new node) and `.tokens`.
 #
 # It is tried on two traces: `AROUND`, the circle, and `ORDINARY`, where each reader asks five questions about one handbook and two readers are there at a time. Look at them: `AROUND` and
 # `ORDINARY` are strings. Around the circle you have to find more than LRU. On the ordinary trace you may lose a little, not much.

@@ -150,9 +150,9 @@ def _asked(arithmetic: Callable[..., Any], *shape: Any) -> tuple[int, float]:
     except Told:
         raise
     except Exception as error:
-        raise CheckFailed(f"your function stopped, asked for {shape}: {type(error).__name__}: {error}") from error
+        raise CheckFailed(f"your function stopped, given {shape}: {type(error).__name__}: {error}") from error
     if not (isinstance(given, tuple) and len(given) == 2 and all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in given)):
-        raise CheckFailed(f"asked for {shape}, it returned {given!r}; expected two numbers: bytes a token, and the link in bytes a second")
+        raise CheckFailed(f"given layers, KV heads, head width, bytes a number and rate as {shape}, your function returned {given!r}; expected two numbers: bytes a token, and the link in bytes a second")
     return given
 
 
