@@ -28,7 +28,7 @@ lesson
 # 2. Now pages of `4` tokens, and one handbook of eight pages. A first question about it, a page long, then a second one; each use gives a new date to the pages used. Then a
 #    visitor with another prompt needs two pages more than are free. One way dates *every page by itself*: the oldest goes, and of pages with the same date the front one. The other
 #    way takes **leaves first**: the oldest of the pages on which no other builds. How much of the handbook does a third question find?
-# 3. A handbook may be *in use*: its request is still being answered. Then its node carries a **lock**.
+# 3. A handbook may be *in use*: its request is still being answered. Then its node carries a **lock**. Say `A` is being answered, `B` came later and has ended, and now `C` needs room.
 
 # %% [markdown]
 # ## Predict
@@ -123,7 +123,7 @@ show(orders["cyclic"], events(orders["cyclic"], "eviction")[0].seq)
 #
 # *What is read stays.* `A` was the oldest, and locked. The engine did not even consider it.
 #
-# The audit below does not ask the engine. It goes through the trace and keeps its own books of pages and nodes, event by event.
+# The audit below does not ask the engine. It goes through the trace and keeps its own books of pages and nodes, event by event. The last run in it is the one that dated every page by itself; its cross is meant to be there.
 
 # %%
 books(*orders.values(), tree, locked, naive)
@@ -155,7 +155,7 @@ lesson.reveal(three=three, fifty=fifty)
 # ## Exercise: a better rule
 #
 # The engine takes *your* rule. Your function gets a node that may be evicted and returns a number, or several in brackets; **the smallest goes first**. LRU is `return node.last_used`.
-# A node here is one handbook. It has `.last_used` (a counter that rises with every use), `.hits` (how often a later request has found it), `.id` (rises with every new node), `.depth` and `.tokens`.
+# A node here is one handbook. It has `.last_used` (a counter that rises with every use), `.hits` (how often a later request has found it), `.id` (rises with every new node) and `.tokens`.
 #
 # It is tried on two traces: `AROUND`, the circle, and `ORDINARY`, where each reader asks five questions about one handbook and two readers are there at a time. Look at them: `AROUND` and
 # `ORDINARY` are strings. Around the circle you have to find more than LRU. On the ordinary trace you may lose a little, not much.
@@ -187,7 +187,12 @@ def count(order, plugs=None, **engine):
 rows = [[rule, *(count(order, eviction=rule) for order in (AROUND, ORDINARY))] for rule in ("lru", "fifo", "mru", "lfu", "belady")]
 rows.append(["yours", *(count(order, plugs=Plugs(eviction=who_goes_first)) for order in (AROUND, ORDINARY))])
 columns = ["rule", f"circle, of {len(AROUND)}", f"ordinary, of {len(ORDINARY)}"]
-table("Requests that find their handbook", columns, rows)
+display(table("Requests that find their handbook", columns, rows))
+lru, newest, yours = rows[0], rows[2], rows[-1]
+say(
+    f"Newest first (mru) finds {newest[1]} around the circle, and {newest[2]} where LRU finds {lru[2]}: a trick for one trace. "
+    f"Yours finds {yours[1]} and {yours[2]}. What traffic would make yours look bad?"
+)
 
 # %% [markdown]
 # ## Three questions about your own run

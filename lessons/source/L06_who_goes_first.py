@@ -24,7 +24,7 @@ lesson
 # **A mix.** Eight requests wait at once, in turns: a long one whose handbook of `128` tokens is known and whose other `200` tokens are not, then a short one of `16` unknown tokens, and so on.
 # Memory is ample.
 #
-# There is a way between the two policies. With **ageing**, a request counts as if it matched a few tokens more for every pass that left it waiting:
+# There is a way between the two policies. With **ageing**, a request counts as if it matched a few tokens more for every *pass* (one look at the queue, here one a step) that left it waiting:
 #
 # > key = matched tokens + N × passes waited, the largest first; of equals, the earlier arrival.
 
@@ -116,10 +116,11 @@ show(streams["lpm"], events(streams["lpm"], "request.admitted", request="cold")[
 # %%
 totals = {policy: sum(r.ttft for r in run.report.requests) for policy, run in streams.items()}
 cold = {policy: next(r.ttft for r in run.report.requests if r.id == "cold") for policy, run in streams.items()}
+share = {policy: 100 * cold[policy] / totals[policy] for policy in streams}
 say(
-    f"Simulated: under LPM the cold request, one of {len(streams['lpm'].report.requests)}, makes {100 * cold['lpm'] / totals['lpm']:.0f} % of all time to first token; "
-    f"under FCFS {100 * cold['fcfs'] / totals['fcfs']:.0f} %. In the mix of long and short, the mean is {means['fcfs']:.2f} s with FCFS and {means['lpm']:.2f} s with LPM, "
-    f"though both find {mixed['lpm'].report.totals.cached_tokens} tokens."
+    f"Simulated: the cold request, one of {len(streams['lpm'].report.requests)}, makes {share['lpm']:.0f} % of all time to first token "
+    f"under LPM, {share['fcfs']:.0f} % under FCFS and {share['ageing']:.0f} % with ageing. In the mix the mean is {means['fcfs']:.2f} s with FCFS "
+    f"and {means['lpm']:.2f} s with LPM, though both find {mixed['lpm'].report.totals.cached_tokens} tokens."
 )
 
 # %% [markdown]

@@ -43,8 +43,10 @@ def gantt(run: Run, kind: Callable[[str], str]) -> go.Figure:
 def first_tokens(runs: Mapping[str, Run], kind: Callable[[str], str], leave_out: Sequence[str] = ()) -> go.Figure:
     """A mark a request: its time to first token, by policy, each class with a colour and a symbol of its own."""
     figure = go.Figure()
+    colours = {one: i for i, one in enumerate(dict.fromkeys(kind(r.id) for run in runs.values() for r in run.report.requests))}
     classes = list(dict.fromkeys(kind(r.id) for run in runs.values() for r in run.report.requests if r.id not in leave_out))
     for i, one in enumerate(classes):
+        colour = colours[one]  # as in `gantt`, whoever is left out
         x, y, names = [], [], []
         for column, run in enumerate(runs.values()):
             mine = [r for r in run.report.requests if kind(r.id) == one and r.ttft is not None and r.id not in leave_out]
@@ -53,7 +55,7 @@ def first_tokens(runs: Mapping[str, Run], kind: Callable[[str], str], leave_out:
                 y.append(r.ttft)
                 names.append(r.id)
         figure.add_scatter(
-            x=x, y=y, text=names, name=one, mode="markers", marker={"color": COLOURS[i % 4], "symbol": SYMBOLS[i % 4], "size": 9},
+            x=x, y=y, text=names, name=one, mode="markers", marker={"color": COLOURS[colour % 4], "symbol": SYMBOLS[colour % 4], "size": 9},
             hovertemplate=f"%{{text}} ({one}): %{{y:.3f}} s<extra></extra>",
         )  # fmt: skip
     figure.update_xaxes(tickvals=list(range(len(runs))), ticktext=list(runs), range=[-0.5, len(runs) - 0.5], title="policy")

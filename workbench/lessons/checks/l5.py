@@ -219,7 +219,8 @@ def check_policy(lesson: Lesson, policy: Callable[..., Any]) -> list[str]:
         raise CheckFailed(
             f"the cyclic trace is won, but on the ordinary trace only {ours} of {len(ORDINARY)} requests found their handbook, {theirs} with LRU; "
             f"expected at least {-int(-KEPT * theirs // 1)}\n  {regretted(mine, ORDINARY)}\n"
-            "  Hint: a rule that is right for the circle alone throws out what a reader is using. `hits` tells the two kinds of handbook apart"
+            "  Hint: a rule that is right for the circle alone throws out what a reader is using. `hits` tells two kinds of handbook apart: "
+            "for those found before, LRU's order is right; which order is right for those that nobody has come back for yet?"
         )  # fmt: skip
     lines.append(f"the ordinary trace: {ours} of {len(ORDINARY)} requests found their handbook, {theirs} with LRU")
     lines.append("in both runs no node went before what hung below it, and free and held pages added up at every event")
