@@ -143,9 +143,9 @@ def node_key(policy: Callable[[TreeNode], Any]) -> Callable[[Any], tuple[float |
     def key(node: Any) -> tuple[float | int, ...]:
         given = policy(TreeNode(node))
         parts = given if isinstance(given, tuple) else (given,)
-        if not parts or any(isinstance(part, bool) or not isinstance(part, (int, float)) or part != part for part in parts):
+        if not parts or any(not isinstance(part, (int, float)) or part != part for part in parts):
             raise PlugError(f"eviction: {given!r} is no key; return a number or a tuple of numbers")
-        return parts
+        return tuple(int(part) if isinstance(part, bool) else part for part in parts)
 
     return key
 

@@ -6,8 +6,8 @@ from workbench.experiments import mooncake
 from workbench.experiments.bench import Bench, outside_data
 from workbench.experiments.result import Chart, Curve, Point
 from workbench.figures.experiment import draw
-from workbench.lessons import Lesson, Unfinished, chart, events, say, show, table
-from workbench.lessons.checks.l5 import AROUND, ORDINARY, books, found, visits
+from workbench.lessons import Lesson, Published, Unfinished, chart, events, say, show, table
+from workbench.lessons.checks.l5 import AROUND, ORDINARY, UNEVEN, books, found, visits
 from workbench.workloads.ceiling import best_possible
 
 lesson = Lesson("L5")
@@ -19,16 +19,17 @@ lesson
 # A server stores the KV of what it has computed, in **pages** of memory, hoping that somebody asks for it again. Memory is finite. When a new
 # request needs pages and none is free, something stored has to go: an **eviction**. The usual rule is **LRU**: whatever was used longest ago goes first.
 #
-# Picture four handbooks, `A` to `D`. Each request asks one question about one handbook: `32` tokens of handbook, then `4` of question.
-# The pool has room for **two handbooks**, and one page more for the question at hand, which is not kept. Requests come one after the other.
+# Picture four handbooks, `A` to `D`. Each request asks one question about one handbook: `32` tokens of handbook, then `4` of question. A page holds `32` tokens, so a handbook
+# is one page. Only full pages are kept; the question does not fill one and is forgotten. The memory has three pages: **room for two handbooks**, and a page for the
+# question at hand. Requests come one after the other.
 #
 # Three things to think about:
 #
 # 1. Does the *order* of the same eight requests matter? Take `A B C D A B C D`, `A A B B C C D D`, and `A B A C A D A B`.
-# 2. Now pages of `4` tokens, and one handbook of eight pages. A first question about it, a page long, then a second one; each use gives a new date to the pages used. Then a
-#    visitor with another prompt needs two pages more than are free. One way dates *every page by itself*: the oldest goes, and of pages with the same date the front one. The other
-#    way takes **leaves first**: the oldest of the pages on which no other builds. How much of the handbook does a third question find?
-# 3. A handbook may be *in use*: its request is still being answered. Then its node carries a **lock**. Say `A` is being answered, `B` came later and has ended, and now `C` needs room.
+# 2. Another set-up: pages of `4` tokens. One handbook is eight pages, and a question fills a page, so now questions *are* kept. A first question about the handbook comes, then a second one; each
+#    use gives a new date to the pages used. Then a visitor with another prompt needs two pages more than are free. One way dates *every page by itself*: the oldest goes, and of pages
+#    with the same date the front one. The other way takes **leaves first**: the oldest of the pages on which no other builds. How much of the handbook does a third question find?
+# 3. A handbook may be *in use*: its request is still being answered. Then what holds it carries a **lock**. Say `A` is being answered, `B` came later and has ended, and now `C` needs room.
 
 # %% [markdown]
 # ## Predict
@@ -95,19 +96,21 @@ chart(figure, "The same eight requests in two orders; least recently used out fi
 cliff = next(room for room, y in zip(rooms, shares["cyclic"], strict=True) if y > 0)
 third = {name: events(run, "request.matched", request="R4")[0] for name, run in (("naive", naive), ("tree", tree))}
 gone = {node.node: node.request for node in events(locked, "node.created")}[events(locked, "node.evicted")[0].node]
-lesson.reveal(
+shown = lesson.reveal(
     orders["cyclic"],
     cyclic=(sum(found(orders["cyclic"])), events(orders["cyclic"], "request.matched", request="R5")[0].seq),
     grouped=sum(found(orders["grouped"])),
     mixed=sum(found(orders["mixed"])),
     cliff=cliff,
-    naive=third["naive"].length,
-    tree=third["tree"].length,
-    locked=gone,
 )
+display(shown)
+display(lesson.reveal(naive, naive=(third["naive"].length, third["naive"].seq)))
+display(lesson.reveal(tree, tree=(third["tree"].length, third["tree"].seq)))
+lesson.reveal(locked, locked=(gone, events(locked, "node.evicted")[0].seq))
 
 # %% [markdown]
-# Here is the cyclic run in the player, at its first eviction. Step on with the arrow keys, and watch who goes and who is asked for next.
+# Here is the cyclic run in the player, at its first eviction. Its boxes show tokens: handbook `A` is `256 … 287`, `B` is `1280 … 1311`, and so on, a thousand further each; the requests
+# carry their handbook's name. Click into it, step on with the arrow keys, and watch who goes and what the next request asks for.
 
 # %%
 show(orders["cyclic"], events(orders["cyclic"], "eviction")[0].seq)
@@ -131,11 +134,10 @@ books(*orders.values(), tree, locked, naive)
 # %% [markdown]
 # ## A real service
 #
-# Mooncake serves the Kimi assistant, and its makers published traces (Qin et al., FAST 2025). Section 5.3.1 of that paper says: with room for 3 million tokens a cache stays
-# *under half* of the best possible in most workloads, and with 50 million it *nearly reaches* it.
+# Mooncake serves the Kimi assistant, and its makers published traces and a paper (Qin et al., FAST 2025), whose section 5.3.1 says how far a cache with room for so many tokens comes.
 #
-# If `$RADIX_DATA` names a folder that holds the public traces, the next cell replays the whole conversation trace (half a minute or so). Otherwise it replays a set of
-# fourteen requests that comes with this project. That one shows the method and says nothing about the service.
+# If `$RADIX_DATA` names a folder that holds the public traces, the next cell replays the whole conversation trace, which takes a minute or so, and measures it. Otherwise it replays a set of
+# fourteen requests that comes with this project. That one shows the method and says nothing about the service; what the paper says is then told as the paper's.
 
 # %%
 trace = outside_data() and outside_data() / "mooncake" / "conversation_trace.jsonl"
@@ -147,22 +149,22 @@ if whole:
     three, fifty = ("under half" if reached[room] < 50 else "nearly all" if reached[room] >= 97 else "about three quarters" for room in (3_000_000, 50_000_000))
 else:
     caption = "Fourteen requests that come with this project. The paper's claim is not measured here; below stands what it says."
-    three, fifty = "under half", "nearly all"
+    three, fifty = (Published(said, "Mooncake's paper") for said in ("under half", "nearly all"))
+told = lesson.reveal(three=three, fifty=fifty)
 display(chart(draw(service.charts[0]), caption))
-lesson.reveal(three=three, fifty=fifty)
+told
 
 # %% [markdown]
 # ## Exercise: a better rule
 #
-# The engine takes *your* rule. Your function gets a node that may be evicted and returns a number, or several in brackets; **the smallest goes first**. LRU is `return node.last_used`.
-# A node here is one handbook. It has `.last_used` (a counter that rises with every use), `.hits` (how often a later request has found it), `.id` (rises with every new node) and `.tokens`.
+# The engine takes *your* rule. Your function gets a node that may be evicted and returns a number, or a tuple of numbers that are compared one after the other; **the smallest goes first**.
+# LRU is `return node.last_used`. A node here is one handbook. It has `.last_used` (a counter that rises with every use), `.hits` (how often a later request has found it: `0` as long as
+# nobody has come back for it), `.id` (rises with every new node) and `.tokens`. The same node must get the same number each time, so no chance.
 #
-# It is tried on two traces: `AROUND`, the circle, and `ORDINARY`, where each reader asks five questions about one handbook and two readers are there at a time. Look at them: `AROUND` and
-# `ORDINARY` are strings. Around the circle you have to find more than LRU. On the ordinary trace you may lose a little, not much.
+# It is tried on two traces, with room for two handbooks. `AROUND` is the circle; there you have to find more than LRU, which finds nothing. In `ORDINARY` each reader asks five questions about
+# one handbook, and two readers are there at a time; there you may lose a little, but have to find at least `85 of 100` handbooks that LRU finds. Both are strings: look at them.
 #
-# A rule made for one trace alone is a trick. Whether yours is one, the second trace will tell; a third could tell more. The cell below the exercise sets it beside other rules.
-#
-# Numbers only, please: `int(node.hits > 1)` rather than `node.hits > 1`. And the same node must get the same number each time, so no chance.
+# A rule that counts on one trace's own habits is a trick. The cell below the exercise sets yours beside other rules, also on a third trace, where readers ask a different number of questions each.
 
 # %%
 def who_goes_first(node):
@@ -184,14 +186,15 @@ def count(order, plugs=None, **engine):
     return sum(found(lesson.run(visits(order, **engine), plugs=plugs)))
 
 
-rows = [[rule, *(count(order, eviction=rule) for order in (AROUND, ORDINARY))] for rule in ("lru", "fifo", "mru", "lfu", "belady")]
-rows.append(["yours", *(count(order, plugs=Plugs(eviction=who_goes_first)) for order in (AROUND, ORDINARY))])
-columns = ["rule", f"circle, of {len(AROUND)}", f"ordinary, of {len(ORDINARY)}"]
+traces = (AROUND, ORDINARY, UNEVEN)
+rows = [[rule, *(count(order, eviction=rule) for order in traces)] for rule in ("lru", "fifo", "mru", "lfu", "belady")]
+rows.append(["yours", *(count(order, plugs=Plugs(eviction=who_goes_first)) for order in traces)])
+columns = ["rule", *(f"{name}, of {len(order)}" for name, order in zip(("circle", "ordinary", "uneven"), traces, strict=True))]
 display(table("Requests that find their handbook", columns, rows))
-lru, newest, yours = rows[0], rows[2], rows[-1]
+lru, newest, fewest, yours = rows[0], rows[2], rows[3], rows[-1]
 say(
-    f"Newest first (mru) finds {newest[1]} around the circle, and {newest[2]} where LRU finds {lru[2]}: a trick for one trace. "
-    f"Yours finds {yours[1]} and {yours[2]}. What traffic would make yours look bad?"
+    f"Newest first (mru) finds {newest[1]} around the circle, and {newest[2]} where LRU finds {lru[2]}: a trick for one trace. Fewest hits (lfu) finds {fewest[2]} there: "
+    f"old favourites whose readers have left stay for ever. Yours finds {yours[1]}, {yours[2]} and, on a trace that it was not made for, {yours[3]}. What traffic would make it look bad?"
 )
 
 # %% [markdown]

@@ -65,9 +65,9 @@ def _raises(node: Any) -> Any:
 @pytest.mark.parametrize(
     ("policy", "said"),
     [
-        (None, "give it your function itself"),
-        (lambda node: None, "None is no key.*\n.*a number, or several"),
-        (lambda node: (node.hits > 1, node.last_used), "True and False are no numbers"),
+        (lambda node: None, "None is no key.*\n.*a number, or a tuple"),
+        (lambda node: (node.hits > 1, node.last_used), "the cyclic trace: expected more"),
+        (lambda node: [0, node.last_used], "is no key.*\n.*a tuple of numbers"),
         (lambda node: "old", "'old' is no key"),
         (_raises, "AttributeError: 'TreeNode' object has no attribute 'colour'"),
         (lambda node: random.random(), "the same node must get the same key"),

@@ -44,6 +44,23 @@ ORDINARY = sessions(random.Random(1), "ABCDEFGHIJKL", 5, 2)
 """The exercise's other trace: twelve readers, two of them at a time."""
 
 
+def uneven(rng: random.Random, handbooks: str, most: int) -> str:
+    """Readers two at a time, each with a number of questions of their own, from 1 to `most`."""
+    left = {name: rng.randint(1, most) for name in handbooks}
+    order = ""
+    while left:
+        name = rng.choice(list(left)[:2])
+        order += name
+        left[name] -= 1
+        if not left[name]:
+            del left[name]
+    return order
+
+
+UNEVEN = uneven(random.Random(2), "ABCDEFGHIJKL", 9)
+"""A third trace, which the exercise does not grade."""
+
+
 def visits(order: Sequence[str], room: int = ROOM, name: str = "visits", **engine: Any) -> dict[str, Any]:
     """A scenario: one request after the other, each a handbook of the order and a question of its own.
 
@@ -219,8 +236,8 @@ def check_policy(lesson: Lesson, policy: Callable[..., Any]) -> list[str]:
         raise CheckFailed(
             f"the cyclic trace is won, but on the ordinary trace only {ours} of {len(ORDINARY)} requests found their handbook, {theirs} with LRU; "
             f"expected at least {-int(-KEPT * theirs // 1)}\n  {regretted(mine, ORDINARY)}\n"
-            "  Hint: a rule that is right for the circle alone throws out what a reader is using. `hits` tells two kinds of handbook apart: "
-            "for those found before, LRU's order is right; which order is right for those that nobody has come back for yet?"
+            "  Hint: a rule that is right for the circle alone throws out what a reader is using. `hits` tells two kinds of handbook apart: those found at least once, "
+            "and those that nobody has come back for yet. Which kind should go first? And which order is right among each kind?"
         )  # fmt: skip
     lines.append(f"the ordinary trace: {ours} of {len(ORDINARY)} requests found their handbook, {theirs} with LRU")
     lines.append("in both runs no node went before what hung below it, and free and held pages added up at every event")
@@ -233,7 +250,7 @@ def _with(lesson: Lesson, policy: Callable[..., Any], order: Sequence[str], name
     except CheckFailed as error:
         hint = ""
         if "is no key" in str(error):
-            hint = "a number, or several in brackets, as (1, node.last_used); True and False are no numbers here, int(...) makes them one"
+            hint = "a number, or a tuple of numbers in round brackets, as (1, node.last_used)"
         elif "pages, " in str(error):
             hint = "the same node must get the same key whenever it is asked for: no chance, and nothing that you count yourself"
         if not hint:
