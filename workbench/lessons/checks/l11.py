@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Collection, Sequence
 from fractions import Fraction
@@ -11,7 +12,7 @@ from engine import events as ev
 from workbench.lessons.lesson import Lesson
 from workbench.lessons.questions import Asked, Own
 from workbench.lessons.reading import events
-from workbench.lessons.verdicts import CheckFailed, Told, expect, fail
+from workbench.lessons.verdicts import CheckFailed, Told, Unfinished, expect, fail
 from workbench.runner import Run
 
 PAGE, FIRST = 16, 1024
@@ -38,7 +39,7 @@ def defined(came: float, tokens: Sequence[float]) -> Times:
     """TTFT, TPOT and total, as they are defined; None for what is not there."""
     if not tokens:
         return None, None, None
-    gaps = [after - before for before, after in zip(tokens, tokens[1:], strict=False)]
+    gaps = [after - before for before, after in itertools.pairwise(tokens)]
     return tokens[0] - came, sum(gaps) / len(gaps) if gaps else None, tokens[-1] - came
 
 
@@ -145,6 +146,8 @@ ALLOWED = frozenset("ACF")
 
 def check_caption(lesson: Lesson, honest: Any) -> list[str]:
     """Each caption against what the run holds: warm or cold, how many values, which load."""
+    if honest is None:
+        raise Unfinished("honest: write a set of letters, as {'A', 'D'}. Of each caption ask: cold or warm, how many values, which load, measured or simulated?")
     if isinstance(honest, str) or not isinstance(honest, Collection) or not all(isinstance(one, str) for one in honest):
         raise CheckFailed(f"honest: a set of letters is wanted, as {{'A', 'D'}}; got {honest!r}")
     chosen = {one.strip().upper() for one in honest}
