@@ -143,7 +143,7 @@ table("What the answers tell", ["server", "answers", "without a count", "granula
 # %% [markdown]
 # ## Your own server
 #
-# If you run an OpenAI-compatible server (SGLang, vLLM or another), write its address into the next cell, or set `RADIX_PROBE_URL` before you start Jupyter. The probe sends some 60 short prompts of common words, and asks for one token
+# If you run an OpenAI-compatible server (SGLang, vLLM or another), write its address into the next cell, or set `RADIX_PROBE_URL` before you start Jupyter. The probe sends a few dozen short prompts of common words, and asks for one token
 # each. The words are drawn anew each time: a server still knows what the last probe sent.
 
 # %%
