@@ -38,11 +38,11 @@ lesson
 
 # %%
 lesson.predict(
-    # stub: missing=None,  # "they are zero" or "nothing": what you know of the cached tokens
+    # stub: missing=None,  # "zero" or "unknown": what such an answer tells of the cached tokens
     # stub: shortest=None,  # length of the first prompt of which anything is found
     # stub: gone=None,  # other prompts after which nothing of the first one is found
     # solution:
-    missing="nothing",
+    missing="unknown",
     shortest=17,
     gone=6,
     # end
@@ -64,15 +64,17 @@ say(f"{len(answers)} answers. {probe.about()}")
 # %% [markdown]
 # ## Reveal
 #
-# What the engine found settles the second question, and the recorded answers the third: each of them came after one more prompt in between. Here also is one whole answer.
+# Above the card is one whole answer, and what was found of the first prompt after more and more others: the end of it went first. The player shows the engine
+# after six of them; click a block and ask why the others left.
 
 # %%
 hit = next(e for e in events(grow, "request.matched") if e.length)
 counts = {a.fillers: a.answer["usage"]["prompt_tokens_details"]["cached_tokens"] for a in repeated}
 print(pformat(growing["two"][16].answer, sort_dicts=False))
+print("found of the first prompt after 0, 1, 2, ... others:", *counts.values())
 lesson.reveal(
     grow,
-    missing="nothing",
+    missing="unknown",
     shortest=(int(hit.request[1:]), hit.seq),
     gone=min(fillers for fillers, count in counts.items() if count == 0),
 )
@@ -106,7 +108,8 @@ lesson.check("cached", cached)
 
 # %%
 points = {server: [(probe.prompt_tokens(a.answer), cached(a.answer)) for a in given] for server, given in growing.items()}
-chart(staircase(points), "Written for this lesson in the published formats; counted by our own engine. Server three never says what it found.")
+caption = "Written for this lesson in the published formats; counted by our own engine. Server three never says what it found."
+chart(staircase(points), caption)
 
 # %% [markdown]
 # ## What happened
@@ -155,7 +158,8 @@ try:
     came_back = cached(server.again(words=64, fillers=4))
     told = "its answers do not show a granularity" if granularity(mine) is None else f"it shares prompts in {granularity(mine)} tokens"
     found = "unknown" if came_back is None else came_back
-    shown = chart(staircase({server.model: mine}), f"{server.model}: {told}. Tokens found of a prompt of 64 words after 4 others: {found}.")
+    caption = f"{server.model}: {told}. Tokens found of a prompt of 64 words after 4 others: {found}."
+    shown = chart(staircase({server.model: mine}), caption)
 except probe.ProbeError as error:
     shown = say(str(error))
 shown

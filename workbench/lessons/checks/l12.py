@@ -36,7 +36,7 @@ def left(others: int, block: int = BLOCK, room: int = ROOM, prompt: int = PROMPT
 
 
 KEYS: dict[str, Callable[[Lesson], Any]] = {
-    "missing": lambda lesson: "nothing",
+    "missing": lambda lesson: "unknown",
     "shortest": lambda lesson: 1 + next(i for i, found in enumerate(grown(64, BLOCK)) if found),
     "gone": lambda lesson: next(others for others in range(1, 31) if not left(others)),
 }
