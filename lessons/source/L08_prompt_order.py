@@ -14,7 +14,8 @@ lesson
 # An agent is a program that lets a model use tools. With every step it sends the model everything again: the list of tools, its instructions, and
 # the history, meaning all that was said and found so far. Only the last bit is new, so nearly all of it could be reused.
 #
-# But a cache reuses a **prefix**: tokens from the very first one to the first that differs. One small part that changes spoils all that stands behind it.
+# A server that has computed a prompt keeps the result. If another prompt begins with the same tokens, it need not compute these again; that is called reuse.
+# But it reuses a **prefix** alone: tokens from the very first one to the first that differs. One small part that changes spoils all that stands behind it.
 # What decides is the **template**, the order in which the parts are put together. Here are five. They hold the same tools, instructions and history:
 #
 # | template | what stands in the prompt, from front to back |
@@ -40,7 +41,8 @@ lesson
 # ```
 #
 # A token is here one word or one mark: `Now` is token 0, `:` token 1, `2026` token 2, `-` token 3, `01` token 4. A word ends where a mark or a space comes, so `05T10`
-# is one token and so is `00Z`. Which token is the first that differs? And how many tokens of the second prompt will be found, if the engine shares only whole pages of `16` tokens?
+# is one token and so is `00Z`. Which token is the first that differs? And how many tokens of the second prompt will be found, if the engine shares prompts in pages of `16` tokens, each page
+# whole or not at all?
 #
 # Last: another application answers questions from passages. It finds three of them for each question and puts the best one first. What if it always wrote
 # the same passages in the same fixed order?
@@ -92,7 +94,7 @@ say(f"{len(runs['canonical'].report.requests)} calls, from {whose}, and {len(fou
 # ## Reveal
 #
 # First your places, and what the second prompt found. Then a chart: a bar is what a template reuses, the pale part on top what its one change cost. Last the player: it stands where
-# the second prompt with the time in front is looked up, and says at which token it parted.
+# the second prompt with the time in front is looked up, and says at which token it parted (tokens are shown as their numbers).
 
 # %%
 ranking = sorted(TEMPLATES, key=lambda name: -rates[name])
@@ -133,7 +135,7 @@ table("The same questions with the same passages", ["order of passages", "prompt
 #
 # A change costs itself *and everything behind it*. The line about the session stands in front, but it stays the same within a session: only other sessions lose.
 # The note changes with every call, so each call computes the history behind it anew. Shuffled tools agree for a tool or two by luck. And the time in front leaves nothing at all,
-# although it is the shortest change of all.
+# although it is one short line.
 #
 # ## Exercise 1: where do two prompts part?
 #

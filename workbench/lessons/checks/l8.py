@@ -161,10 +161,10 @@ def _put_together(assemble: Callable[..., Any], made: list[tuple[Call, Pieces]])
                 raise CheckFailed(f"call {call.id}: item {spot} of your list is a {type(text).__name__} and not a text{star}")
         missing, extra = Counter(parts.all) - Counter(given), Counter(given) - Counter(parts.all)
         if missing:
-            raise CheckFailed(f"call {call.id}: the {parts.name_of(next(iter(missing)))} is missing. The agent needs every piece; only their order is yours")
+            raise CheckFailed(f"call {call.id}: the {parts.name_of(next(iter(missing)))} is missing. The agent needs every part; only their order is yours")
         if extra:
             text = next(iter(extra))
-            raise CheckFailed(f"call {call.id}: {parts.name_of(text)} {'stands in it twice' if text in parts.all else 'is no piece of this call'}: {text.strip()[:60]!r}")
+            raise CheckFailed(f"call {call.id}: {parts.name_of(text)} {'stands in it twice' if text in parts.all else 'is no part of this call'}: {text.strip()[:60]!r}")
         if [text for text in given if text in parts.history] != parts.history:
             raise CheckFailed(f"call {call.id}: the history is not in its own order. What was said first comes first, or the conversation is another one")
         out.append(list(given))
