@@ -1,4 +1,6 @@
 # %%
+from IPython.display import display
+
 from workbench.experiments.bench import Bench
 from workbench.experiments.ordering import OWN, PUBLIC, scenario
 from workbench.experiments.ordering import chart as waterfall
@@ -26,7 +28,8 @@ lesson
 # | tools shuffled | tools *in another order at every call*, instructions, history |
 # | timestamp first | *the time and the request's id*, tools, instructions, history |
 #
-# Several sessions are under way at once, and all of them use the same tools and the same instructions.
+# Several sessions are under way at once, and all of them use the same tools and the same instructions. In our small set there are four sessions of about six calls each; tools and
+# instructions together are long (`about 920` tokens), the histories short (`160` on average), so much more is common to all than belongs to one session.
 
 # %% [markdown]
 # ## Predict
@@ -44,8 +47,8 @@ lesson
 # is one token and so is `00Z`. Which token is the first that differs? And how many tokens of the second prompt will be found, if the engine shares prompts in pages of `16` tokens, each page
 # whole or not at all?
 #
-# Last: another application answers questions from passages. It finds three of them for each question and puts the best one first. What if it always wrote
-# the same passages in the same fixed order?
+# Last: another application answers questions from passages. It finds three of them for each question and puts the best one first. Many questions need the same passages, but
+# another one of them is the best. What if the application always wrote passages in one fixed order?
 
 # %%
 lesson.predict(
@@ -78,14 +81,15 @@ lesson.predict(
 TEMPLATES = ["canonical", "header first", "note in the middle", "tools shuffled", "timestamp first"]
 bench = Bench()
 file, whose = bench.traffic_file(PUBLIC, OWN)  # the public data where it is, else our own small set
-runs = {name: lesson.run(scenario(bench, file, name, sessions=8, text="words"), *lesson.card.predictions) for name in TEMPLATES}
+asked_first = list(lesson.card.predictions)  # no run before all predictions are made
+runs = {name: lesson.run(scenario(bench, file, name, sessions=8, text="words"), *asked_first) for name in TEMPLATES}
 rates = {name: 100 * run.report.totals.hit_rate for name, run in runs.items()}
 
 texts, _ = bench.traffic_file("xquad/xquad.en.json", "corpus.jsonl")
 rag = {"kind": "rag", "file": texts, "sequential": True, "output": 0, "text": "words"}
-pages = {"executor": "puppet", "page_size": 16, "pages": 65536}
+pages = {"executor": "puppet", "page_size": 16, "pages": 65536}  # a puppet in place of a model: its answers are scripted
 found, fixed = [
-    lesson.run({"name": f"passages, {order} order", "engine": pages, "workload": rag | {"order": order}}, *lesson.card.predictions)
+    lesson.run({"name": f"passages, {order} order", "engine": pages, "workload": rag | {"order": order}}, *asked_first)
     for order in ("retrieval", "canonical")
 ]
 say(f"{len(runs['canonical'].report.requests)} calls, from {whose}, and {len(found.report.requests)} questions with passages. All have been served.")
@@ -93,35 +97,39 @@ say(f"{len(runs['canonical'].report.requests)} calls, from {whose}, and {len(fou
 # %% [markdown]
 # ## Reveal
 #
-# First your places, and what the second prompt found. Then a chart: a bar is what a template reuses, the pale part on top what its one change cost. Last the player: it stands where
-# the second prompt with the time in front is looked up, and says at which token it parted (tokens are shown as their numbers).
+# First your places, and what the second prompt found. Then a chart: a bar is what a template reuses, the hatched part on top what its one change cost. Last the player: it stands where
+# the second prompt with the time in front is looked up. Select the event `look-up` in it to read where the two part; the two numbers it names are `00Z` and `07Z`. A request named `A4-2` is
+# the second call of session `A4`.
 
 # %%
 ranking = sorted(TEMPLATES, key=lambda name: -rates[name])
 stamped = runs["timestamp first"]
-second = events(stamped, "request.matched")[1]  # the look-up of the second prompt
+looked_up = events(stamped, "request.matched")[1]  # the look-up of the second prompt
 points = 100 * (fixed.report.totals.hit_rate - found.report.totals.hit_rate)
-lesson.reveal(
+outcome = lesson.reveal(
     stamped,
     header=ranking.index("header first") + 1,
     note=ranking.index("note in the middle") + 1,
     shuffled=ranking.index("tools shuffled") + 1,
     stamp=ranking.index("timestamp first") + 1,
-    parts=(second.raw_length, second.seq),
-    reused=second.length,
+    parts=(looked_up.raw_length, looked_up.seq),
+    reused=(looked_up.length, looked_up.seq),
     passages="more than 10 points higher" if points > 10 else "lower" if points < -2 else "about the same",
 )
+display(outcome)
+apart = abs(rates[ranking[1]] - rates[ranking[2]])
+say(f"Places 2 and 3, {ranking[1]} and {ranking[2]}, lie {apart:.1f} points apart; with longer histories or more sessions they could stand the other way round.")
 
 # %%
 chart(draw(waterfall(rates)), "Share of prompt tokens reused with each template, in pages of 16 tokens, with room for everything.")
 
 # %%
-show(stamped, second.seq, request=second.request)
+show(stamped, looked_up.seq)
 
 # %% [markdown]
 # ## The same with passages
 #
-# Here nothing changes with time. The same passages are found again and again, only in another order, because each question has another best one.
+# Here nothing changes with time. Many questions need the same passages, only in another order, because each has another best one.
 
 # %%
 rows = [
@@ -134,8 +142,8 @@ table("The same questions with the same passages", ["order of passages", "prompt
 # ## What happened
 #
 # A change costs itself *and everything behind it*. The line about the session stands in front, but it stays the same within a session: only other sessions lose.
-# The note changes with every call, so each call computes the history behind it anew. Shuffled tools agree for a tool or two by luck. And the time in front leaves nothing at all,
-# although it is one short line.
+# The note changes with every call, so each call computes the history behind it anew. Shuffled tools agree as far as two orders happen to begin alike, and wholly when an order comes up
+# again. And the time in front leaves nothing at all, although it is one short line.
 #
 # ## Exercise 1: where do two prompts part?
 #
@@ -145,7 +153,7 @@ table("The same questions with the same passages", ["order of passages", "prompt
 # %%
 def divergence(before, now):
     """The place of the first token, counted from 0, at which two prompts differ."""
-    # stub: raise Unfinished("go through the places both lists have, `for place in range(min(len(before), len(now)))`, and return the first place where they differ; after the loop return the shorter length")
+    # stub: raise Unfinished("only places that both lists have can be compared. What do you return at the first difference, and what if there is none?")
     # solution:
     for place in range(min(len(before), len(now))):
         if before[place] != now[place]:
@@ -157,16 +165,18 @@ def divergence(before, now):
 lesson.check("divergence", divergence)
 
 # %% [markdown]
-# With it you can read each template's fault off two prompts. These are the first two calls, which belong to one session:
+# With it you can read each template's fault off two pairs of prompts: two calls of one session, and the first calls of two sessions. The earlier a pair parts, the more has to be computed again.
 
 # %%
 rows = []
 for name, run in runs.items():
-    one, two = [list(r.tokens) for r in run.scenario.requests[:2]]
-    at = divergence(one, two)
-    rows.append([name, len(two), at, len(two) - at, rates[name]])
-columns = ["template", "its tokens", "first that differs", "tokens from there on", "reused in all calls, %"]
-table("Where the second prompt parts from the first", columns, rows)
+    calls = run.scenario.requests
+    first, following = calls[:2]
+    other = next(r for r in calls if r.id.split("-")[0] != first.id.split("-")[0])
+    within, between = (divergence(list(first.tokens), list(r.tokens)) for r in (following, other))
+    rows.append([name, len(following.tokens), within, between, rates[name]])
+columns = ["template", "tokens of the 2nd prompt", "parts at, same session", "parts at, two sessions", "reused in all calls, %"]
+table("Where two prompts part", columns, rows)
 
 # %% [markdown]
 # ## Exercise 2: mend a template
@@ -184,7 +194,7 @@ table("Where the second prompt parts from the first", columns, rows)
 # %%
 def assemble(call):
     """The parts of one prompt, as a list of texts from front to back."""
-    # stub: raise Unfinished("copy the return line from above; then ask of each part how often it changes: what never changes goes to the front, what changes with every call to the end, and sorted(call.tools) gives the tools a fixed order")
+    # stub: raise Unfinished("copy the return line from above; then ask of each part how often it changes, and what that means for its place. And the tools themselves: how could they come in the same order every time?")
     # solution:
     return [*sorted(call.tools), call.instructions, call.session, *call.history, call.note, call.clock]
     # end

@@ -11,10 +11,11 @@ from typing import Any
 
 from workbench.experiments.bench import Bench
 from workbench.experiments.ordering import BLOCK, OWN, PUBLIC, scenario
+from workbench.lessons.attempt import attempt
 from workbench.lessons.lesson import Lesson
 from workbench.lessons.questions import Asked, Own
 from workbench.lessons.reading import events
-from workbench.lessons.verdicts import CheckFailed, Told, expect
+from workbench.lessons.verdicts import CheckFailed, expect
 from workbench.runner import Run
 from workbench.scenario import parse
 from workbench.workloads.agent import Call
@@ -110,16 +111,6 @@ KEYS: dict[str, Callable[[Lesson], Any]] = {
 # --- exercises -----------------------------------------------------------------------------------
 
 
-def _theirs(name: str, fn: Callable[..., Any], *given: Any) -> Any:
-    """What a learner's function returns; an error of its own is told as such."""
-    try:
-        return fn(*given)
-    except Told:
-        raise
-    except Exception as error:
-        raise CheckFailed(f"your {name} stopped with {type(error).__name__}: {error}") from error
-
-
 CASES = (
     ("a difference in the middle", [5, 6, 7, 8], [5, 6, 9, 8]), ("the very first token", [1, 2, 3], [4, 2, 3]), ("the same twice", [1, 2, 3], [1, 2, 3]),
     ("the first is the beginning of the second", [1, 2], [1, 2, 3, 4]), ("the second is the beginning of the first", [1, 2, 3, 4], [1, 2, 3]),
@@ -130,20 +121,20 @@ CASES = (
 def check_divergence(lesson: Lesson, divergence: Callable[..., Any]) -> list[str]:
     """Small cases, every pair of prompts that follow each other, and the engine's own look-up of the second one."""
     for what, a, b in CASES:
-        came = _theirs("divergence", divergence, list(a), list(b))
+        came = attempt(what, divergence, list(a), list(b))
         expect(f"{what}, {a} and {b}", came, agreed(a, b), hint="compare one position after another, from 0; if all agree, the shorter one's length")
     pairs = 0
     for order in ("canonical", *TEMPLATES.values()):
         known = prompts(order)
         for number, (a, b) in enumerate(itertools.pairwise(known), 1):
-            came = _theirs("divergence", divergence, list(a), list(b))
+            came = attempt(f"{order}: prompts {number} and {number + 1}", divergence, list(a), list(b))
             expect(f"{order}: prompts {number} and {number + 1}", came, agreed(a, b), hint="the first difference alone counts")
             pairs += 1
     file = where()[1]
     run = lesson.run(scenario(where()[0], file, "timestamp first", SESSIONS, "words") if file == OWN else lesson.card.runs["stamp"].scenario)
     second = events(run, "request.matched")[1]
     first, then = (list(request.tokens) for request in run.scenario.requests[:2])
-    expect("timestamp first: where the engine's look-up stopped", _theirs("divergence", divergence, first, then), second.raw_length, run=run, event=second.seq)
+    expect("timestamp first: where the engine's look-up stopped", attempt("timestamp first", divergence, first, then), second.raw_length, run=run, event=second.seq)
     return [f"{pairs} pairs of prompts and {len(CASES)} small cases part where you say", f"the engine stopped at the same token: event {second.seq} of the run with the time in front"]
 
 
@@ -151,7 +142,7 @@ def _put_together(assemble: Callable[..., Any], made: list[tuple[Call, Pieces]])
     """The learner's prompts, each checked to hold every piece once and its history in order."""
     out = []
     for call, parts in made:
-        given = _theirs("assemble", assemble, parts)
+        given = attempt(f"call {call.id}", assemble, parts)
         if not isinstance(given, (list, tuple)):
             shown = f"a {type(given).__name__}" if given is not None else "None; does it return its list?"
             raise CheckFailed(f"call {call.id}: assemble must return a list of texts, the parts from front to back; got {shown}")
@@ -171,12 +162,12 @@ def _put_together(assemble: Callable[..., Any], made: list[tuple[Call, Pieces]])
     return out
 
 
-def _behind(made: list[tuple[Call, Pieces]], texts: list[list[str]]) -> str:
-    """Where prompts part sooner than they need to, in words: within a session first, then between two."""
+def _behind(made: list[tuple[Call, Pieces]], texts: list[list[str]]) -> tuple[str, str | None]:
+    """Where prompts part soonest before they need to, in words, and the later one's request: within a session, and between two."""
     spell = Words().encode
     ids = [[i for text in one for i in spell(text)] for one in texts]
     last: dict[int, int] = {}
-    worst: tuple[int, str] | None = None
+    worst: tuple[int, str, str] | None = None
     for now, (call, parts) in enumerate(made):
         before = last.get(call.number)
         if before is None and last:
@@ -186,9 +177,9 @@ def _behind(made: list[tuple[Call, Pieces]], texts: list[list[str]]) -> str:
             stays = [*parts.tools, parts.instructions, *([parts.session, *made[before][1].history] if call.number in last else [])]
             lost = sum(len(spell(text)) for text in stays) - at
             if lost > 0 and (worst is None or lost > worst[0]):
-                worst = lost, f"{call.id} parts from {made[before][0].id} at token {at}, in its {_piece(parts, texts[now], at)}"
+                worst = lost, f"{call.id} parts from {made[before][0].id} at token {at}, in its {_piece(parts, texts[now], at)}", call.id
         last[call.number] = now
-    return f"{worst[1]}: all that stands behind it is computed again" if worst else "no early difference was found"
+    return (f"{worst[1]}: all that stands behind it is computed again", worst[2]) if worst else ("no early difference was found", None)
 
 
 def _piece(parts: Pieces, texts: list[str], at: int) -> str:
@@ -213,10 +204,9 @@ def check_template(lesson: Lesson, assemble: Callable[..., Any]) -> list[str]:
     best = share([r["tokens"] for r in requests(made, lambda p: [*sorted(p.tools), p.instructions, *p.history])])
     came = 100 * run.report.totals.cached_tokens / run.report.totals.prompt_tokens
     if came < ENOUGH * best:
-        second = events(run, "request.matched")[1]
-        expect(
-            "prompt tokens reused with your template", f"{came:.1f} %", f"{ENOUGH * best:.1f} % or more", run=run, event=second.seq, hint=_behind(made, texts),
-        )  # fmt: skip
+        hint, late = _behind(made, texts)
+        event = events(run, "request.matched", request=late)[0].seq if late else None
+        expect("prompt tokens reused with your template", f"{came:.1f} %", f"{ENOUGH * best:.1f} % or more", run=run, event=event, hint=hint)
     return [
         f"every part is there, and {came:.1f} % of the prompt tokens are reused",
         f"that is {came / best:.3f} times the canonical order's {best:.1f} %, which carries none of the parts that change",
