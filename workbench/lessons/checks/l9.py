@@ -119,7 +119,7 @@ def allowed(lesson: Lesson) -> int:
     """Every token of the vocabulary, tried as the beginning of the film's year."""
     tokenizer = lesson.model().tokenizer
     states = read(DOCUMENTS["film"], '{"title": "M", "year": ')
-    texts = tokenizer.texts(range(lesson.model().config.vocab_size))
+    texts = tokenizer.texts(range(lesson.model().vocab_size))
     return sum(bool(text) and bool(read(DOCUMENTS["film"], text, states)) for text in texts.values())
 
 
