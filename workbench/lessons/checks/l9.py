@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from engine import events as ev
 from workbench.lessons.lesson import Lesson
 from workbench.lessons.questions import Asked, Own
 from workbench.lessons.reading import events
@@ -134,20 +135,19 @@ KEYS: dict[str, Callable[[Lesson], Any]] = {
 # --- the exercise ------------------------------------------------------------------------------
 
 
-def jumps_of(run: Run) -> list[tuple[str, list[int], Any]]:
+def jumps_of(run: Run) -> list[tuple[str, list[int], ev.GrammarJumped]]:
     """Each jump of a run: whose, its tokens before it, and the event."""
     said: dict[str, list[int]] = {}
     members: list[str] = []
-    out = []
+    out: list[tuple[str, list[int], ev.GrammarJumped]] = []
     for event in run.trace.events:
-        kind = event.__struct_config__.tag
-        if kind == "step.planned":
+        if isinstance(event, ev.StepPlanned):
             members = event.members
-        elif kind == "step.finished":
+        elif isinstance(event, ev.StepFinished):
             ids = iter(event.ids)
             for name, count in zip(members, event.emitted, strict=True):
                 said.setdefault(name, []).extend(next(ids) for _ in range(count))
-        elif kind == "grammar.jumped":
+        elif isinstance(event, ev.GrammarJumped):
             so_far = said.setdefault(event.request, [])
             out.append((event.request, list(so_far), event))
             said[event.request] = so_far[: len(so_far) - len(event.before)] + event.after
