@@ -145,6 +145,8 @@ show(runs["verified"], back[0].seq if back else None)
 
 # %%
 tokenizer = lesson.model().tokenizer
+
+
 def odd(answers):
     """Answers whose tokens are not those into which the tokenizer cuts their text."""
     return ", ".join(name for name, tape in answers.items() if [t.id for t in tape.tokens] != tokenizer.ids(tape.text)) or "none"
