@@ -43,7 +43,7 @@ def strips(texts: Mapping[str, Sequence[Cell]], width: int = 48, words: Mapping[
     for kind, cells_of in placed.items():
         if cells_of:
             _draw(figure, cells_of, kind, (words or {}).get(kind, KINDS[kind][2]))
-    look(figure, 70 + 27 * line, barmode="overlay", bargap=0.12)
+    look(figure, 96 + 27 * line, barmode="overlay", bargap=0.12, uniformtext={"minsize": 9, "mode": "hide"})  # too narrow for text: colours alone
     figure.update_xaxes(visible=False, range=[-0.2, width + 0.2], fixedrange=True)
     return figure.update_yaxes(tickvals=list(named), ticktext=list(named.values()), range=[line - 0.4, -0.6], showgrid=False, fixedrange=True)
 
@@ -53,6 +53,6 @@ def _draw(figure: go.Figure, cells: Sequence[tuple[int, int, int, str]], kind: s
     figure.add_bar(
         y=[line for line, *_ in cells], base=[at for _, at, *_ in cells], x=[size for _, _, size, _ in cells], orientation="h", name=words,
         marker={"color": fill, "line": {"color": INK, "width": 0.8}, "pattern": {"shape": pattern, "fgcolor": "rgba(29,35,41,.35)", "size": 5}},
-        text=[text for *_, text in cells], textposition="inside", insidetextanchor="middle", textangle=0, constraintext="none",
+        text=[text for *_, text in cells], textposition="inside", insidetextanchor="middle", textangle=0,
         insidetextfont={"family": "ui-monospace, monospace", "color": INK, "size": 12}, hovertemplate=f"%{{text}}: {words}<extra></extra>",
     )  # fmt: skip
