@@ -73,9 +73,9 @@ def waits(run, request="A1"):
 
 
 longest = {chunk: max(waits(run)) for chunk, run in runs.items()}
-first = {chunk: 1000 * events(run, "request.first_token", request="long")[0].ttft for chunk, run in runs.items()}
+first_token = {chunk: 1000 * events(run, "request.first_token", request="long")[0].ttft for chunk, run in runs.items()}
 rows = [
-    [chunk or "uncut", len(cut_by(run)), sum(cut_by(run)), longest[chunk][0], first[chunk], 1000 * run.report.totals.duration]
+    [chunk or "uncut", len(cut_by(run)), sum(cut_by(run)), longest[chunk][0], first_token[chunk], 1000 * run.report.totals.duration]
     for chunk, run in runs.items()
 ]
 columns = ["chunk", "chunks", "tokens in all", "longest pause, ms", "prompt's first token, ms", "whole run, ms"]
@@ -90,7 +90,7 @@ lesson.reveal(
     runs[512],
     pause=longest[512],
     chunks=len(cut_by(runs[128])),
-    later=first[32] / first[None],
+    later=first_token[32] / first_token[None],
     apart="longer" if alone[0] > longest[None][0] else "shorter",
 )
 
@@ -136,8 +136,8 @@ show(overlapped, late[0].seq)
 # %%
 answers = {chunk: [r.output_ids for r in run.report.requests] for chunk, run in runs.items()}
 assert all(same == answers[None] for same in answers.values())
-assert all(longest[a][0] >= longest[b][0] and first[a] <= first[b] for a, b in pairwise(CHUNKS))  # ever shorter pauses, ever later
-paid, saved = first[32] - first[None], longest[None][0] - longest[32][0]
+assert all(longest[a][0] >= longest[b][0] and first_token[a] <= first_token[b] for a, b in pairwise(CHUNKS))  # ever shorter pauses, ever later
+paid, saved = first_token[32] - first_token[None], longest[None][0] - longest[32][0]
 took = [1000 * run.report.totals.duration for run in (serial, overlapped)]
 say(
     f"All {len(answers)} runs gave the same answers. From uncut to chunk 32 the longest pause fell by {saved:.0f} ms, and the prompt's "

@@ -142,8 +142,8 @@ def _hint(given: list[int], planned: list[int], prompt: int, chunk: int, answers
         return f"your chunks add up to {sum(given)}, the prompt has {prompt} tokens"
     if chunk - answers < page:
         return "at least one whole page is taken, or the prompt would never move"
-    if answers and max(given) > chunk - answers:
-        return "each answer takes one token of the chunk before the prompt gets the rest"
+    if max(given) > chunk - answers:
+        return f"a step has room for {chunk} tokens" + (f", and {answers} of them go to the answers first" if answers else "")
     return "a chunk ends where a page ends, unless the prompt ends there; count from the start of the prompt"
 
 
@@ -167,9 +167,10 @@ def check_budget(lesson: Lesson, largest_chunk: Callable[..., Any]) -> list[str]
             longest.append((worst[1], run, worst[2]))
         (ms, run, seq), (more, _, _) = longest
         if ms > budget + 1e-6:
-            fail(f"{told} = {given}: the longest pause", f"{ms:g} ms", f"at most {budget} ms", run=run, event=seq, hint="a step takes 20 ms and 1 ms for each of its tokens, the answers' tokens among them")
+            fail(f"{told}, where {given} makes a pause of {ms:g} ms", given, right, run=run, event=seq,
+                 hint="a step takes 20 ms and 1 ms for each of its tokens, the answers' tokens among them")  # fmt: skip
         if more <= budget + 1e-6:
-            fail(f"{told} = {given}", "a chunk that could be larger", f"the largest; {given + 1} still keeps every pause within {more:g} ms", run=run, event=seq,
+            fail(f"{told}, where even {given + 1} keeps every pause within {more:g} ms", given, right, run=run, event=seq,
                  hint="the chunk counts all tokens of a step: those of the prompt and one for each answer")  # fmt: skip
         expect(told, given, right)
         lines.append(f"at most {budget} ms beside {answers} answers: chunk {given}, longest pause {ms:g} ms; {given + 1} would make it {more:g} ms")
