@@ -107,10 +107,11 @@ def test_a_card_names_what_the_notebook_holds(lesson: str) -> None:
     assert "## On a real server" in headings and "## Predict" in headings
 
 
-@pytest.mark.parametrize("lesson", LESSONS)
+MODELLED = [lesson for lesson in LESSONS if cards()[lesson].needs == "model"]
+
+
+@pytest.mark.parametrize("lesson", [*(lesson for lesson in LESSONS if lesson not in MODELLED), *(pytest.param(lesson, marks=pytest.mark.slow) for lesson in MODELLED)])
 def test_every_moment_of_a_card_is_found_in_its_run(lesson: str) -> None:
-    if cards()[lesson].needs == "model":
-        pytest.skip("its runs need the model: see the slow tests")
     for name, run in cards()[lesson].runs.items():
         made = Lesson(lesson).run(name)
         for moment in run.moments:

@@ -6,10 +6,11 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from workbench.lessons.attempt import attempt
 from workbench.lessons.lesson import Lesson
 from workbench.lessons.questions import Asked, Own
 from workbench.lessons.reading import events
-from workbench.lessons.verdicts import CheckFailed, Told, expect, fail
+from workbench.lessons.verdicts import CheckFailed, expect, fail
 from workbench.runner import Run
 
 STEP, TOKEN = 20, 1
@@ -100,19 +101,6 @@ def traffic(prompt: int, answers: int, *, name: str, chunk: int | None, page: in
 # --- exercises ---------------------------------------------------------------------------------
 
 
-def asked_of(solution: Callable[..., Any], *given: Any, name: str) -> Any:
-    """What the learner's function says; its own exception is told as such."""
-    if not callable(solution):
-        raise CheckFailed(f"{name}: expected a function, got {solution!r}")
-    told = f"{name}({', '.join(map(str, given))})"
-    try:
-        return solution(*given)
-    except Told:
-        raise
-    except Exception as error:
-        raise CheckFailed(f"{told} raised {type(error).__name__}: {error}") from error
-
-
 CUTS = ((30, 8, 0, 1), (30, 8, 3, 1), (30, 33, 3, 1), (30, 40, 3, 1), (100, 10, 2, 4), (37, 16, 4, 4), (64, 16, 0, 16), (50, 6, 2, 8), (9, 100, 1, 4))
 """Prompt, chunk, answers, page size."""
 
@@ -121,7 +109,7 @@ def check_cut(lesson: Lesson, cut: Callable[..., Any]) -> list[str]:
     """The chunks are those that the engine planned."""
     total = 0
     for prompt, chunk, answers, page in CUTS:
-        given = asked_of(cut, prompt, chunk, answers, page, name="cut")
+        given = attempt("cut", cut, prompt, chunk, answers, page)
         told = f"cut(prompt={prompt}, chunk={chunk}, answers={answers}, page={page})"
         if not isinstance(given, (list, tuple)) or any(isinstance(n, bool) or not isinstance(n, int) for n in given):
             raise CheckFailed(f"{told}: expected a list of whole numbers, got {given!r}")
@@ -156,7 +144,7 @@ def check_budget(lesson: Lesson, largest_chunk: Callable[..., Any]) -> list[str]
     lines = []
     for budget, answers in BUDGETS:
         told = f"largest_chunk({budget}, {answers})"
-        given = asked_of(largest_chunk, budget, answers, name="largest_chunk")
+        given = attempt("largest_chunk", largest_chunk, budget, answers)
         if isinstance(given, bool) or not isinstance(given, int) or given < 1:
             raise CheckFailed(f"{told}: expected a whole number of tokens, at least 1, got {given!r}")
         right = max(n for n in range(1, 3000) if STEP + TOKEN * n <= budget)

@@ -9,10 +9,11 @@ from fractions import Fraction
 from typing import Any
 
 from engine import events as ev
+from workbench.lessons.attempt import attempt
 from workbench.lessons.lesson import Lesson
 from workbench.lessons.questions import Asked, Own
 from workbench.lessons.reading import events
-from workbench.lessons.verdicts import CheckFailed, Told, Unfinished, expect, fail
+from workbench.lessons.verdicts import CheckFailed, Unfinished, expect, fail
 from workbench.runner import Run
 
 PAGE, FIRST = 16, 1024
@@ -76,16 +77,6 @@ KEYS: dict[str, Callable[[Lesson], Any]] = {
 # --- exercises -----------------------------------------------------------------------------------
 
 
-def _theirs(name: str, fn: Callable[..., Any], *given: Any) -> Any:
-    """What a learner's function returns; an error of its own is told as such."""
-    try:
-        return fn(*given)
-    except Told:
-        raise
-    except Exception as error:
-        raise CheckFailed(f"your {name} stopped with {type(error).__name__}: {error}") from error
-
-
 def _close(came: Any, expected: float | None) -> bool:
     if came is None or expected is None:
         return came is None and expected is None
@@ -104,13 +95,13 @@ HINTS = {
 def check_metrics(lesson: Lesson, metrics: Callable[..., Any]) -> list[str]:
     """Small cases, then every request of the lesson's two runs."""
     for came, tokens in CASES:
-        _three(f"a request that came at {came} with tokens at {tokens}", _theirs("metrics", metrics, came, list(tokens)), defined(came, tokens))
+        _three(f"a request that came at {came} with tokens at {tokens}", attempt("metrics", metrics, came, list(tokens)), defined(came, tokens))
     count = 0
     for name in ("rounds", "open"):
         run = lesson.run(name)
         done = {e.request: e.seq for e in events(run, "request.finished")}
         for request, (came, tokens) in moments(run).items():
-            _three(f"{request}", _theirs("metrics", metrics, came, list(tokens)), defined(came, tokens), run, done.get(request))
+            _three(f"{request}", attempt("metrics", metrics, came, list(tokens)), defined(came, tokens), run, done.get(request))
             count += 1
     return [f"{count} requests of two runs and {len(CASES)} small cases have the times that you say"]
 
@@ -132,12 +123,12 @@ def check_percentile(lesson: Lesson, percentile: Callable[..., Any]) -> list[str
     for values in ([5, 1, 3], [10, 20, 30, 40], *drawn, times):
         for p in (50, 95, 25, 99, 60, 75, 90, 5, 1, 100):
             expected = nearest_rank(values, p)
-            came = _theirs("percentile", percentile, list(values), p)
+            came = attempt("percentile", percentile, list(values), p)
             if not _close(came, expected):
                 shown = f"of {values}" if len(values) <= 10 else f"of {len(values)} values"
                 fail(f"percentile {p} {shown}", came, expected, hint=f"sorted and counted from one, it is number {p} × {len(values)} / 100 = {p * len(values) / 100:g}, rounded up")
             count += 1
-    expect("no values", _theirs("percentile", percentile, [], 50), None, hint="of nothing there is no percentile, and it is not zero")
+    expect("no values", attempt("percentile", percentile, [], 50), None, hint="of nothing there is no percentile, and it is not zero")
     return [f"{count} percentiles agree with the definition, ties and single values among them", "say the method and n beside each percentile that you publish"]
 
 

@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from workbench import probe
+from workbench.lessons.attempt import attempt
 from workbench.lessons.lesson import Lesson
 from workbench.lessons.questions import Asked, Own
 from workbench.lessons.reading import events
-from workbench.lessons.verdicts import CheckFailed, Told, expect, fail
+from workbench.lessons.verdicts import expect, fail
 
 BLOCK, ROOM, PROMPT = 16, 24, 65
 Points = Sequence[tuple[int, int | None]]
@@ -42,16 +43,6 @@ KEYS: dict[str, Callable[[Lesson], Any]] = {
 }
 
 
-def _theirs(name: str, fn: Callable[..., Any], *given: Any) -> Any:
-    """What a learner's function returns; an error of its own is told as such."""
-    try:
-        return fn(*given)
-    except Told:
-        raise
-    except Exception as error:
-        raise CheckFailed(f"your {name} stopped with {type(error).__name__}: {error}; it was given {_short(given[0])}") from error
-
-
 def _short(value: Any) -> str:
     text = json.dumps(value) if isinstance(value, dict) else str(value)
     return text if len(text) <= 140 else f"{text[:137]}..."
@@ -74,7 +65,7 @@ ANSWERS: tuple[tuple[str, dict[str, Any], int | None], ...] = (
 def check_cached(lesson: Lesson, cached: Callable[..., Any]) -> list[str]:
     """Answers with and without a count, then all that are recorded."""
     for what, answer, expected in ANSWERS:
-        came = _theirs("cached", cached, json.loads(json.dumps(answer)))
+        came = attempt("cached", cached, json.loads(json.dumps(answer)))
         if came is not expected and (came != expected or type(came) is not int):
             hint = "a count of zero is a count: it was said" if expected == 0 else "what was not said is None, not zero" if expected is None else "it is an int, where the text above says"
             fail(f"{what}, {_short(answer)}: cached tokens", came, expected, hint=hint)
@@ -82,7 +73,7 @@ def check_cached(lesson: Lesson, cached: Callable[..., Any]) -> list[str]:
     for one in probe.recorded():
         details = one.answer["usage"]["prompt_tokens_details"]
         expected = None if details is None else details["cached_tokens"]
-        came = _theirs("cached", cached, one.answer)
+        came = attempt("cached", cached, one.answer)
         expect(f"server {one.server}, {one.words} words: cached tokens", came, expected, hint="what was not said is None, not zero")
         known += expected is not None
     return [f"{len(ANSWERS)} kinds of answers are read right", f"of {len(probe.recorded())} recorded answers {known} hold a count; the others are unknown, and stay so"]
@@ -110,13 +101,13 @@ ROWS: tuple[tuple[str, Points, int | None], ...] = (
 def check_granularity(lesson: Lesson, granularity: Callable[..., Any]) -> list[str]:
     """Small rows, then servers of our own engine whose block is known."""
     for what, points, expected in ROWS:
-        came = _theirs("granularity", granularity, list(points))
+        came = attempt("granularity", granularity, list(points))
         hint = "no step was seen, so the answer is None" if expected is None else "the greatest common divisor of the steps that go up; unknown counts are left out"
         expect(f"{what}, counts {', '.join('None' if count is None else str(count) for _, count in points) or 'none'}", came, expected, hint=hint)
     for block in (4, 10, 16, 24):
         run = lesson.run(server(block, 60))
         matched = events(run, "request.matched")
-        came = _theirs("granularity", granularity, [(n, e.length) for n, e in enumerate(matched, 1)])
+        came = attempt("granularity", granularity, [(n, e.length) for n, e in enumerate(matched, 1)])
         step = next(e for e in matched if e.length)
         expect(f"our engine with blocks of {block}", came, block, run=run, event=step.seq, hint="this was its first step")
     return [f"{len(ROWS)} rows and four servers of our own, with blocks of 4, 10, 16 and 24, are recognised"]

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from engine import Plugs
+from workbench.lessons.attempt import attempt
 from workbench.lessons.checks.l2 import agreed, found
 from workbench.lessons.lesson import Lesson
 from workbench.lessons.questions import Asked, Own
 from workbench.lessons.reading import events
-from workbench.lessons.verdicts import CheckFailed, Told, expect, fail
+from workbench.lessons.verdicts import CheckFailed, expect, fail
 
 Prompt = Sequence[int]
 Space = tuple[str | None, str | None]
@@ -112,12 +113,7 @@ def asked_of(hasher: Callable[..., Any]) -> Callable[[int, list[int], Any], int]
 
     def block_hash(parent: int, tokens: list[int], salt: Any) -> int:
         told = f"block_hash({parent}, {tokens}, {salt!r})"
-        try:
-            first, again = hasher(parent, list(tokens), salt), hasher(parent, list(tokens), salt)
-        except Told:
-            raise
-        except Exception as error:
-            raise CheckFailed(f"{told} raised {type(error).__name__}: {error}") from error
+        first, again = (attempt("hash", hasher, parent, list(tokens), salt) for _ in range(2))
         if isinstance(first, bool) or not isinstance(first, int):
             raise CheckFailed(f"{told}: expected an integer, got {first!r}")
         if first != again:

@@ -9,10 +9,11 @@ from typing import Any
 from engine import Plugs
 from workbench import scenario as scenarios
 from workbench.calculators import MODELS
+from workbench.lessons.attempt import attempt
 from workbench.lessons.lesson import Lesson
 from workbench.lessons.questions import Asked, Own
 from workbench.lessons.reading import events
-from workbench.lessons.verdicts import CheckFailed, Told, event_sentence, fail
+from workbench.lessons.verdicts import CheckFailed, event_sentence, fail
 from workbench.runner import Run
 
 GIB = 2**30
@@ -143,14 +144,7 @@ def check_arithmetic(lesson: Lesson, arithmetic: Callable[..., Any]) -> list[str
 
 
 def _asked(arithmetic: Callable[..., Any], *shape: Any) -> tuple[int, float]:
-    if not callable(arithmetic):
-        raise CheckFailed(f"check(\"arithmetic\", ...): give it your function itself; got {arithmetic!r}")
-    try:
-        given = arithmetic(*shape)
-    except Told:
-        raise
-    except Exception as error:
-        raise CheckFailed(f"your function stopped, given {shape}: {type(error).__name__}: {error}") from error
+    given = attempt("arithmetic", arithmetic, *shape)
     if not (isinstance(given, tuple) and len(given) == 2 and all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in given)):
         raise CheckFailed(f"given layers, KV heads, head width, bytes a number and rate as {shape}, your function returned {given!r}; expected two numbers: bytes a token, and the link in bytes a second")
     return given

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from engine import events as ev
+from workbench.lessons.attempt import attempt
 from workbench.lessons.lesson import Lesson
 from workbench.lessons.questions import Asked, Own
 from workbench.lessons.reading import events
-from workbench.lessons.verdicts import CheckFailed, Told, fail
+from workbench.lessons.verdicts import CheckFailed, fail
 from workbench.runner import Run
 
 Part = tuple[str, Any]
@@ -192,12 +193,7 @@ def coder(lesson: Lesson) -> tuple[Callable[[str], list[int]], Callable[[Sequenc
 
 
 def _called(jump: Callable[..., Any], ids: list[int], forced: str, encode: Any, decode: Any) -> tuple[list[int], int]:
-    try:
-        given = jump(list(ids), forced, encode, decode)
-    except Told:
-        raise
-    except Exception as error:
-        raise CheckFailed(f"jump({ids}, {forced!r}, encode, decode) raised {type(error).__name__}: {error}") from error
+    given = attempt("jump", jump, list(ids), forced, encode, decode)
     if not isinstance(given, (tuple, list)) or len(given) != 2 or not isinstance(given[0], (list, tuple)) or isinstance(given[1], bool) or not isinstance(given[1], int):
         raise CheckFailed(f"jump({ids}, {forced!r}, encode, decode): expected (list of new ids, how many old ones go), got {given!r}")
     return list(given[0]), given[1]
