@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from engine import events as ev
 from workbench.figures.look import COLOURS, PATTERNS, SYMBOLS, look
 
 EDGE = 1e-6
@@ -15,7 +16,7 @@ EDGE = 1e-6
 
 def twice(computed: Mapping[str, tuple[int, int]], first: Mapping[str, Sequence[float]]) -> go.Figure:
     """Above, a bar a request: prompt tokens (found in the cache, computed). Below, a strip a kind: milliseconds to the first token, a dot a request."""
-    figure = make_subplots(rows=2, cols=1, vertical_spacing=0.3, row_heights=[0.55, 0.45])
+    figure = make_subplots(rows=2, cols=1, vertical_spacing=0.24, row_heights=[0.55, 0.45])
     names = list(computed)[::-1]
     for i, label in enumerate(("found in the cache", "computed")):
         counts = [computed[name][i] for name in names]
@@ -30,11 +31,12 @@ def twice(computed: Mapping[str, tuple[int, int]], first: Mapping[str, Sequence[
             marker={"color": COLOURS[2 + i], "symbol": SYMBOLS[i], "size": 10, "opacity": 0.8},
             text=[f"pair {k + 1}" for k in range(len(times))], hovertemplate=f"{name}, %{{text}}: %{{x:,.1f}} ms<extra></extra>", row=2, col=1,
         )  # fmt: skip
-    look(figure, 440, barmode="stack")
+    look(figure, 430, barmode="stack")
+    figure.update_layout(legend={"traceorder": "normal"})
     figure.update_xaxes(title_text="prompt tokens", range=[0, 1.08 * max(a + b for a, b in computed.values())], row=1, col=1)
     figure.update_xaxes(title_text="time to first token, milliseconds (logarithmic)", type="log", row=2, col=1)
     figure.update_yaxes(type="category", ticksuffix=" ", row=1, col=1)
-    figure.update_yaxes(tickvals=list(range(len(first))), ticktext=list(first), range=[-0.6, len(first) - 0.4], ticksuffix=" ", row=2, col=1)
+    figure.update_yaxes(tickvals=list(range(len(first))), ticktext=list(first), range=[len(first) - 0.4, -0.6], ticksuffix=" ", row=2, col=1)
     return figure
 
 
@@ -47,16 +49,16 @@ Moved = tuple[float, float, bool]
 """Of one output token: how far apart its two best were, how far that moved in the other run, and whether another token was chosen."""
 
 
-def moved(cold: Sequence[Sequence[tuple[int, float]]], warm: Sequence[Sequence[tuple[int, float]]]) -> list[Moved]:
-    """Token by token of one answer, its best tokens with their log-probabilities in two runs; ends with the first that differs."""
+def moved(cold: Sequence[ev.TokenEmitted], warm: Sequence[ev.TokenEmitted]) -> list[Moved]:
+    """Token by token of one answer in two runs that tell the best tokens; ends with the first that differs."""
     out: list[Moved] = []
     for a, b in zip(cold, warm, strict=True):
-        (best, likely), (second, less) = a[:2]
-        there = dict(b)
-        if best not in there or second not in there:
+        here, there = dict(a.top), dict(b.top)
+        second = max((token for token in here if token != a.token), key=lambda token: here[token])
+        if a.token not in there or second not in there:
             return out
-        gap = likely - less
-        out.append((gap, abs(gap - (there[best] - there[second])), best != b[0][0]))
+        gap = here[a.token] - here[second]
+        out.append((gap, abs(gap - (there[a.token] - there[second])), a.token != b.token))
         if out[-1][2]:
             break
     return out
