@@ -113,7 +113,7 @@ def told(run, request):
 
 found = {}
 for dtype in ("float32", "bfloat16"):
-    engine = {"executor": "model", "device": "cpu", "dtype": dtype, "pages": 4096}
+    engine = {"executor": "model", "device": "cpu", "dtype": dtype, "pages": 4096, "max_running": 32}
     arms = [({"cache": "off"}, wanted), ({}, behind)]
     runs = [lesson.run({"engine": engine | more, "requests": asked}, loaded=lesson.model(dtype), logprobs=20) for more, asked in arms]
     found[dtype] = [point for one in wanted for point in moved(*(told(run, one["id"]) for run in runs))]

@@ -66,7 +66,7 @@ lesson.predict(hit=hit, p95=slowest)
 # %% [markdown]
 # ## Run, then reveal
 #
-# Your burst under your settings, and under two others for comparison: the parts as they were listed, and the order turned round.
+# Your burst under your settings, and under two others for comparison: the parts as they were listed, and yours with its first two parts swapped.
 
 # %%
 own = lesson.run(trace.scenario(settings), "hit", "p95")
@@ -76,14 +76,14 @@ moment = next(e for e in events(own, "request.first_token") if ttft[e.request] =
 lesson.reveal(own, hit=round(100 * own.report.totals.hit_rate), p95=(late, moment.seq))
 
 # %%
-others = {"as listed, 16, fcfs": {"order": list(facts["parts"])}, "yours turned round, 16, fcfs": {"order": settings["order"][::-1]}}
-runs = {"yours": own} | {name: lesson.run(trace.scenario({"page_size": 16, "policy": "fcfs", "eviction": "lru"} | other)) for name, other in others.items()}
+first, second, *rest = settings["order"]
+others = {"as listed": list(facts["parts"]), "yours, the first two parts swapped": [second, first, *rest]}
+left = {"page_size": 16, "policy": "fcfs", "eviction": "lru"}
+runs = {"yours": own} | {f"{name}; 16, fcfs": lesson.run(trace.scenario(left | {"order": other})) for name, other in others.items()}
 points = {name: Point(p95(r.ttft for r in run.report.requests), 100 * run.report.totals.hit_rate) for name, run in runs.items()}
 curves = [Curve(name=name, points=[point]) for name, point in points.items()]
-chart(
-    draw(Chart(kind="tradeoff", title="", x="95th percentile of TTFT, seconds (simulated)", y="hit rate, % of prompt tokens", curves=curves)),
-    "Left is sooner, up is more reuse. Three ways to serve the same burst.",
-)
+figure = draw(Chart(kind="tradeoff", title="", x="p95 TTFT, seconds (simulated)", y="hit rate, % of prompt tokens", curves=curves))
+chart(figure.update_yaxes(range=[-6, 106]), "Left is sooner, up is more reuse. Three ways to serve the same burst.")
 
 # %%
 show(own, moment.seq, request=moment.request)
@@ -152,7 +152,7 @@ lesson.answer(first, second, third)
 # %% [markdown]
 # ## On a real server
 #
-# - **SGLang**: `--schedule-policy lpm` (the default is `fcfs`; with more than 128 waiting, lpm falls back to it, as its source of 2026-08 says), `--page-size`, `--radix-eviction-policy` (`lru`, `lfu`, `slru`, `priority`). Watch `sglang:cache_hit_rate`,
+# - **SGLang**: `--schedule-policy lpm` (the default is `fcfs`; with more than 128 waiting, lpm falls back to it, as its source of 2026-08 says), `--page-size`, `--radix-eviction-policy` (`lru`, `lfu`, `slru`, `priority`). Watch `sglang:cache_hit_rate` (of the last prefill batch alone),
 #   `sglang:time_to_first_token_seconds` and the log's `#cached-token` and `#queue-req`.
 # - **vLLM**: no cache-aware order in the engine; `--block-size` is the page size, and the cache evicts least recently used blocks. Watch `vllm:prefix_cache_hits` over `vllm:prefix_cache_queries`.
 # - In both the order of the prompt's parts is yours alone. No flag mends a clock in front of it.

@@ -108,7 +108,7 @@ def check_explain(lesson: Lesson, costliest: Any = None) -> list[str]:
     if costliest is None or costliest is ...:
         raise Unfinished('costliest: "page_size", "policy" or "eviction"; run your burst three times more, each with one of them wrong, and compare p95')
     found = costs(lesson)
-    if costliest not in found:
+    if not isinstance(costliest, str) or costliest not in found:
         raise CheckFailed(f"costliest: expected one of {', '.join(found)}, got {costliest!r}")
     most = max(found.values())
     if found[costliest] < most - WITHIN:
