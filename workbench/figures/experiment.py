@@ -159,7 +159,7 @@ def _ceiling(figure: go.Figure, chart: Chart) -> None:
         return
     figure.add_hline(
         y=chart.ceiling, line={"color": FADED, "dash": "dash", "width": 1.5},
-        annotation={"text": f"best possible, {chart.ceiling:g} %", "font": {"color": FADED, "size": 12}}, annotation_position="top right",
+        annotation={"text": f"best possible, {chart.ceiling:g} %", "font": {"color": FADED, "size": 12}, "yshift": 4}, annotation_position="top right",
     )  # fmt: skip
 
 
