@@ -12,6 +12,7 @@ from workbench.figures.look import COLOURS, PATTERNS, SYMBOLS, look
 
 EDGE = 1e-6
 """Where zero is drawn on a logarithmic axis."""
+TICKS = [digit * 10**power for power in range(6) for digit in (1, 2, 5)]
 
 
 def twice(computed: Mapping[str, tuple[int, int]], first: Mapping[str, Sequence[float]]) -> go.Figure:
@@ -34,7 +35,7 @@ def twice(computed: Mapping[str, tuple[int, int]], first: Mapping[str, Sequence[
     look(figure, 430, barmode="stack")
     figure.update_layout(legend={"traceorder": "normal"})
     figure.update_xaxes(title_text="prompt tokens", range=[0, 1.08 * max(a + b for a, b in computed.values())], row=1, col=1)
-    figure.update_xaxes(title_text="time to first token, milliseconds (logarithmic)", type="log", row=2, col=1)
+    figure.update_xaxes(title_text="time to first token, milliseconds (logarithmic)", type="log", tickvals=TICKS, ticktext=[f"{t:,}" for t in TICKS], row=2, col=1)
     figure.update_yaxes(type="category", ticksuffix=" ", row=1, col=1)
     figure.update_yaxes(tickvals=list(range(len(first))), ticktext=list(first), range=[len(first) - 0.4, -0.6], ticksuffix=" ", row=2, col=1)
     return figure

@@ -151,7 +151,7 @@ def questions(lesson: Lesson, rng: random.Random) -> Own:
     run = lesson.run({"name": "your own prompts", "engine": {"executor": "model", "device": "cpu", "dtype": "float32", "pages": 1024}, "requests": asked_for}, loaded=lesson.model())
     known = found(list(all_of_them.values()))
     facts = {
-        "first": f"a beginning of {head} tokens and an ending of {ending}", "other": f"the same beginning and an ending of {other} other tokens", "again": "the prompt `first` once more",
+        "first": f"a beginning of {head} tokens and an ending of {ending}", "other": f"the same beginning and an ending of {other} other tokens", "again": "the prompt 'first' once more",
     }  # fmt: skip
     asked = (
         Asked("How many prompt tokens does the engine compute for 'again'?", len(first) - known[2], _at(run, "again"), "tokens", hint="all of it is in the cache, and yet the next token has to come from somewhere"),
