@@ -14,7 +14,7 @@ from engine import events as ev
 from tests.browser.serving import Served, opened
 from workbench import export, runner, scenario
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-1")]
 
 SCRIPT = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 GRAVE = ("serious", "critical")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.browser.serving import SCRIPTED, Served, choose, opened, run, unfold
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-2")]
 
 OWN = "What about my own prefix and questions?"
 
@@ -25,12 +25,14 @@ def pick(page: Any, knob: str, value: str) -> None:
     page.click(f"ul[role=listbox] [role=option]:has-text('{value}')")
 
 
-def start(page: Any) -> None:
-    """Press Run at once, and wait until another run is shown."""
+def start(page: Any, stop: bool = False) -> None:
+    """Press Run at once, and wait until another run is shown and has ended; with `stop` it is ended as soon as it is shown."""
     before = page.locator(".radix-player").get_attribute("data-run")
     page.click("#run")
     page.wait_for_function(f"document.querySelector('.radix-player').dataset.run !== '{before}'")
-    page.wait_for_selector("#message:has-text('Done')")
+    if stop:
+        page.click("#stop")
+    page.wait_for_selector(f"#message:has-text('{'Stopped' if stop else 'Done'}')")
 
 
 def test_a_knob_turned_right_after_a_preset_was_chosen_runs_that_preset_with_that_knob(served: Served, open_page: Callable[..., Any]) -> None:
@@ -72,7 +74,7 @@ def test_questions_that_were_pasted_or_typed_just_before_run_are_asked_whole(ser
     page.focus("#questions textarea")
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type("May I bring my dog?\nWhere do ferries land?")
-    start(page)
+    start(page, stop=True)  # what was asked is all that is looked at
     messages = [r.messages for r in ran(page, served).requests]
     assert [m[-1]["content"] for m in messages] == ["May I bring my dog?", "Where do ferries land?"]
     assert messages[0][0]["content"] == "You look after a harbour."

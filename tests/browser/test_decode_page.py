@@ -17,7 +17,7 @@ from tests.workbench.decoded import RECORD, known, run
 from workbench.decoding import decode
 from workbench.ui.runs import Run
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-1")]
 
 HOSTILE = '<img src=x onerror="window.evil=1">'
 DATE = "What is left to choose in a date?"

@@ -11,7 +11,7 @@ from tests.browser.serving import Served, sideways
 from tests.browser.test_axe import faults
 from workbench import experiments
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-2")]
 
 
 def open_experiments(watched: Any, served: Served, hash: str = "") -> Any:

@@ -16,7 +16,7 @@ from tests.browser.test_player_linked import PAGE
 from tests.browser.watching import Stepped, stepped_run, until, wait_for_events
 from workbench.ui import player
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-2")]
 
 
 @pytest.fixture

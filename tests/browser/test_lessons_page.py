@@ -13,7 +13,7 @@ from tests.browser.test_axe import faults
 from workbench.course import progress
 from workbench.course.cards import card, cards
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-2")]
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from tests.browser.serving import Served, opened, unfold
 from tests.engine.tiny_files import tiny_files
 from workbench.ui.serving import Offer
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-1")]
 
 QWEN = hub.Listing({"config.json": 700, "model.safetensors": 988_097_824}, {"BF16": 494_032_768})
 READY = "name => document.querySelector('#model-chip[data-status=ready]')?.innerText.startsWith(name)"

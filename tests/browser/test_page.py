@@ -15,7 +15,7 @@ from tests.browser.serving import SCRIPTED, Served, choose, opened, run, sideway
 from workbench import presets
 from workbench import scenario as scenarios
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-1")]
 
 MODEL_TIMEOUT = 180_000
 """Milliseconds: the first start may have to convert the weights."""

@@ -18,7 +18,7 @@ from workbench.explain.saved import Opening
 from workbench.replay import Replay, digest
 from workbench.ui import player
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-2")]
 
 EVIL = '<img src=x onerror="window.evil=1"></script><script>window.evil=1</script>'
 

@@ -12,7 +12,7 @@ from engine import events as ev
 from tests.browser.test_player_linked import mount, pressed
 from workbench.replay import Replay
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-2")]
 
 RECORDED = Path(__file__).parents[2] / "assets" / "traces" / "handbook.jsonl"
 

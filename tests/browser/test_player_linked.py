@@ -16,7 +16,7 @@ from workbench import export, runner, scenario
 from workbench.replay import Replay, State
 from workbench.ui import player
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-2")]
 
 PAGE = "<!doctype html><title>player</title><style>{css} body{{margin:0}}</style><div id=at></div>"
 

@@ -15,7 +15,7 @@ from tests.browser.test_player_linked import mount, pressed
 from workbench import export, presets, runner, scenario
 from workbench.replay import Replay, digest
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-2")]
 
 EVIL = "<img src=x onerror='window.evil=1'>"
 

@@ -22,7 +22,7 @@ from workbench.replay import Replay, State, digest
 from workbench.replicas import Parts, trace_of
 from workbench.ui.runs import Run
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-2")]
 
 TITLE = "Which of three replicas should a request go to?"
 PLACE = "(({ replica, seq, moment }) => [replica, seq, moment])(player.state())"

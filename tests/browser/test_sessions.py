@@ -12,7 +12,7 @@ from tests.browser.serving import SCRIPTED, Served, choose, opened
 from tests.browser.watching import Stepped, stepped_run, until, wait_for_events
 from workbench.replay import Replay, digest
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-2")]
 
 HIDE = """(hidden) => {
   Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });

@@ -12,7 +12,7 @@ from tests.browser.test_player_linked import lit, mount
 from tests.workbench.test_unreachable import run
 from workbench.replay import Replay
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-2")]
 
 
 def beheaded() -> tuple[int, int]:

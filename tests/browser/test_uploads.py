@@ -14,7 +14,7 @@ from tests.browser.serving import SCRIPTED, Served, choose, opened, run
 from workbench import runner
 from workbench import scenario as scenarios
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-2")]
 
 EVIL = "</script></style><img src=x onerror=\"window.evil='{}'\"><script>window.evil='{}'</script>'\"&amp;`${{window.evil=1}}"
 
