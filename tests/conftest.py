@@ -21,11 +21,12 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything that holds the embedded model in memory runs in one worker."""
+    """Everything that holds the embedded model in memory runs in one worker; the browser's two groups have apps that hold it anyway."""
     for item in items:
         if "embedded" in getattr(item, "fixturenames", ()) or item.get_closest_marker("model"):
             item.add_marker("model")
-            item.add_marker(pytest.mark.xdist_group("model"))
+            if not item.get_closest_marker("browser"):
+                item.add_marker(pytest.mark.xdist_group("model"))
 
 
 @pytest.fixture(scope="session")

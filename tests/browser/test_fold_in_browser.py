@@ -16,7 +16,7 @@ from workbench import export, runner, scenario
 from workbench.replay import Replay, digest
 from workbench.ui import player
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-1")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-2")]
 
 ROOT = Path(__file__).parents[2]
 RECORDED = sorted([*(ROOT / "assets" / "traces").glob("*.jsonl"), *(ROOT / "tests" / "golden").glob("*.jsonl")])

@@ -141,6 +141,8 @@ def test_the_scenario_can_be_edited_and_what_is_wrong_with_it_is_said(served: Se
     choose(page, SCRIPTED)
     text = unfold(page, "walkthrough")
     page.fill("#yaml textarea", text.replace("pages: 32", "pagez: 32"))
+    page.keyboard.press("End")
+    page.keyboard.type("  ")  # as somebody types: one change after another
     page.wait_for_selector("#wrong")
     assert "engine.pagez: unknown key" in page.inner_text("#wrong")
     page.click("#run")

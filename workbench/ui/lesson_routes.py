@@ -7,11 +7,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import FastAPI
-from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from workbench.course import moments, notebook, progress
 from workbench.course.cards import Card, CourseError, card, cards
 from workbench.course.runs import scenario
+from workbench.ui.lessons_page import content
 from workbench.ui.runs import BusyError, Run
 from workbench.ui.worker import Worker
 
@@ -22,6 +23,10 @@ POLL, LONGEST = 0.03, 300.0
 def add_routes(app: FastAPI, worker: Worker) -> None:
     """Register the routes on `app`."""
     made: dict[tuple[str, str], str] = {}
+
+    @app.get("/lessons/content")
+    def parts() -> Response:
+        return HTMLResponse(content(), headers={"Cache-Control": "no-cache"})
 
     @app.get("/lessons/progress")
     def how_far() -> Response:

@@ -3,8 +3,8 @@
  * runs in the Lab, answers the quiz at once. Quiz answers stay in this browser; how far the notebooks are is read from the server.
  */
 const QUIZ = "rw-quiz";
-const parts = [...element.querySelectorAll("section[data-part]")];
-const said = element.querySelector("#lesson-said");
+let parts = [];
+let said = null;
 const wordsOf = (count, one, many) => `${count} ${count === 1 ? one : many}`;
 
 const kept = () => {
@@ -118,18 +118,27 @@ async function look() {
   progress();
 }
 
-for (const [lesson, answers] of Object.entries(kept())) {
-  for (const [question, chosen] of Object.entries(answers)) {
-    const field = element.querySelector(`[data-of="${lesson}"] fieldset[data-question="${question}"]`);
-    const option = field && [...field.querySelectorAll("input")].find((one) => one.value === chosen);
-    if (!option) continue;
-    option.checked = true;
-    answer(field, chosen);
+function recall() {
+  for (const [lesson, answers] of Object.entries(kept())) {
+    for (const [question, chosen] of Object.entries(answers)) {
+      const field = element.querySelector(`[data-of="${lesson}"] fieldset[data-question="${question}"]`);
+      const option = field && [...field.querySelectorAll("input")].find((one) => one.value === chosen);
+      if (!option) continue;
+      option.checked = true;
+      answer(field, chosen);
+    }
   }
 }
-addEventListener("popstate", show);
-addEventListener("hashchange", show);
-document.addEventListener("visibilitychange", () => document.hidden || look());
-show();
-look();
-element.querySelector(".rw-parts").dataset.ready = "true";
+
+(async () => {
+  element.innerHTML = await (await fetch("/lessons/content")).text();
+  parts = [...element.querySelectorAll("section[data-part]")];
+  said = element.querySelector("#lesson-said");
+  recall();
+  addEventListener("popstate", show);
+  addEventListener("hashchange", show);
+  document.addEventListener("visibilitychange", () => document.hidden || look());
+  show();
+  await look();
+  element.querySelector(".rw-parts").dataset.ready = "true";
+})();

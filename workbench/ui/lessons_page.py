@@ -1,6 +1,7 @@
 """The Lessons page: the course at a glance, one lesson with its runs and its quiz, the teacher's page, the terms.
 
-All of it is drawn once; the script beside it shows the part that the address names, and how far the learner has come.
+All of it is one piece of HTML that the page's script fetches (Gradio would put it into every page of the app); the script shows the part
+that the address names, and how far the learner has come.
 """
 
 from __future__ import annotations
@@ -32,16 +33,17 @@ class LessonsPage:
         top = head.build(self.worker, "lessons")
         top.tick(lambda: head.words(self.worker, "lessons"), None, top, **QUIET)
         gr.HTML(
-            "", elem_id="lessons", html_template=page(), apply_default_css=False,
+            "", elem_id="lessons", html_template="", apply_default_css=False,
             js_on_load=resources.files(__package__).joinpath("lessons.js").read_text(encoding="utf-8"),
         )  # fmt: skip
 
 
-def page() -> str:
-    """Every part of the page; all but one are hidden by the script."""
+def content() -> str:
+    """Every part of the page and its style; all parts but one are hidden by the script."""
+    style = resources.files(__package__).joinpath("lessons.css").read_text(encoding="utf-8")
     parts = [overview(), *(lesson(card) for card in cards().values()), teacher(plan()), terms()]
     tabs = "".join(f'<a href="#{part}" data-part="{part}">{words}</a>' for part, words in (("all", "Lessons"), ("teacher", "For teachers"), ("terms", "Terms")))
-    return f'<nav class="rw-parts" aria-label="Parts of the course">{tabs}</nav><p class="rw-message" id="lesson-said" role="status"></p>{"".join(parts)}'
+    return f'<style>{style}</style><nav class="rw-parts" aria-label="Parts of the course">{tabs}</nav><p class="rw-message" id="lesson-said" role="status"></p>{"".join(parts)}'
 
 
 def overview() -> str:

@@ -53,4 +53,4 @@ def theme() -> gr.themes.Base:
 
 def css() -> str:
     """The rules that Gradio's theme has no variable for."""
-    return "\n".join(resources.files(__package__).joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "model.css", "experiments.css", "lessons.css", "decode/decode.css"))
+    return "\n".join(resources.files(__package__).joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "model.css", "experiments.css", "decode/decode.css"))
