@@ -26,9 +26,9 @@ lesson
 lesson.predict(
     # stub: computed=None,  # tokens that the engine computes when the same prompt comes again
     # stub: tail=None,  # tokens that it computes when only the question at the end is new
-    # stub: ratio=None,  # "less than 2", "2 to 5" or "more than 5"
-    # stub: pairs=None,  # 0 to 10
-    # stub: same=None,  # "yes" or "no"
+    # stub: ratio=None,  # how many times sooner the first token comes, warm against cold: "less than 2", "2 to 5" or "more than 5"
+    # stub: pairs=None,  # ten short prompts, each cold and then warm: in how many pairs does the warm one come sooner, 0 to 10
+    # stub: same=None,  # are the answer's tokens the same and their log-probabilities equal to a thousandth, "yes" or "no"
     # solution:
     computed=1,
     tail=14,
