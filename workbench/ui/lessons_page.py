@@ -53,8 +53,8 @@ def overview() -> str:
     core = [card for card in cards().values() if card.core]
     return (
         '<section data-part="all"><h2>Learn how a server reuses what it has computed</h2>'
-        f'<p class="rw-lead">Say what you expect, run it on the real engine, see what came and be told why. {len(cards())} lessons, {hours:.0f} hours in all; '
-        f"the ones marked as core take {sum(c.minutes for c in core) / 60:.1f}. Nothing you do here leaves this machine.</p>"
+        f'<p class="rw-lead">Say what you expect, run it on the real engine, see what came and be told why. {len(cards()) - 1} lessons and a last one that puts them together, {hours:.1f} hours in all; '
+        f"those marked as core take {sum(c.minutes for c in core) / 60:.1f}. Nothing you do here leaves this machine.</p>"
         f'<ol class="rw-course">{rows}</ol></section>'
     )
 
@@ -64,7 +64,7 @@ def _row(card: Card) -> str:
     return (
         f'<li><a href="#lesson={card.id}" data-lesson="{card.id}"><span class="rw-number">{_number(card)}</span>'
         f'<span class="rw-what"><b>{html.escape(card.title)}</b> {core}<span class="rw-aim">{html.escape(_capital(card.objective))}</span></span>'
-        f'<span class="rw-facts">{card.minutes} min<br>{NEEDS[card.needs]}</span>'
+        f'<span class="rw-facts"><span>{card.minutes} min</span><span>{NEEDS[card.needs]}</span></span>'
         f'<span class="rw-far" data-far="{card.id}"></span></a></li>'
     )
 
