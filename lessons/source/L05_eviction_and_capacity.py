@@ -90,7 +90,7 @@ prompts = [request.tokens for request in orders["cyclic"].scenario.requests]
 best = round(100 * best_possible(prompts, 32) / sum(map(len, prompts)), 1)
 axes = {"x": "room in the pool, handbooks", "y": "prompt tokens found, %"}
 figure = draw(Chart(kind="capacity", title="", curves=curves, ceiling=best, **axes)).update_yaxes(range=[-2, 60])
-chart(figure, "The same eight requests in two orders; least recently used out first.")
+chart(figure, "The same eight requests in two orders; least recently used out first. A handbook's first visit and every question have to be computed in any case.")
 
 # %%
 cliff = next(room for room, y in zip(rooms, shares["cyclic"], strict=True) if y > 0)
@@ -155,11 +155,12 @@ display(chart(draw(service.charts[0]), caption))
 told
 
 # %% [markdown]
-# ## Exercise: a better rule
+# ## Exercise: a rule for the circle, and its price
 #
 # The engine takes *your* rule. Your function gets a node that may be evicted and returns a number, or a tuple of numbers that are compared one after the other; **the smallest goes first**.
 # LRU is `return node.last_used`. A node here is one handbook. It has `.last_used` (a counter that rises with every use), `.hits` (how often a later request has found it: `0` as long as
-# nobody has come back for it), `.id` (rises with every new node) and `.tokens`. The same node must get the same number each time, so no chance.
+# nobody has come back for it) and `.id` (rises with every new node). On a tie the node that was made first goes first. The same node must get the same number each time, so no
+# chance; and which handbook it is must not matter, only how it was used.
 #
 # It is tried on two traces, with room for two handbooks. `AROUND` is the circle; there you have to find more than LRU, which finds nothing. In `ORDINARY` each reader asks five questions about
 # one handbook, and two readers are there at a time; there you may lose a little, but have to find at least `85 of 100` handbooks that LRU finds. Both are strings: look at them.
@@ -194,7 +195,8 @@ display(table("Requests that find their handbook", columns, rows))
 lru, newest, fewest, yours = rows[0], rows[2], rows[3], rows[-1]
 say(
     f"Newest first (mru) finds {newest[1]} around the circle, and {newest[2]} where LRU finds {lru[2]}: a trick for one trace. Fewest hits (lfu) finds {fewest[2]} there: "
-    f"old favourites whose readers have left stay for ever. Yours finds {yours[1]}, {yours[2]} and, on a trace that it was not made for, {yours[3]}. What traffic would make it look bad?"
+    f"old favourites whose readers have left stay for ever. LRU finds {lru[1]}, {lru[2]} and {lru[3]}, yours {yours[1]}, {yours[2]} and, on the trace that it was not made for, {yours[3]}. "
+    "Where one of them finds less: which handbook went too early, and what did the rule not know? No rule is best on all traffic, which is why servers let you choose."
 )
 
 # %% [markdown]

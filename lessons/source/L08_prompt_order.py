@@ -28,13 +28,14 @@ lesson
 # | tools shuffled | tools *in another order at every call*, instructions, history |
 # | timestamp first | *the time and the request's id*, tools, instructions, history |
 #
-# Several sessions are under way at once, and all of them use the same tools and the same instructions. In our small set there are four sessions of about six calls each; tools and
-# instructions together are long (`about 920` tokens), the histories short (`160` on average), so much more is common to all than belongs to one session.
+# Several sessions are under way at once, and all of them use the same tools and the same instructions. In our small set there are four sessions of four to seven calls, `23` in all; so
+# `19` calls follow one of their own session. Tools and instructions together have `about 920` tokens, a history `160` on average, the line about the session `5`, the note `26`.
 
 # %% [markdown]
 # ## Predict
 #
-# First rank the templates. Place 1 reuses the largest share of its prompt tokens, place 5 the smallest. `canonical` takes place 1; the other four are yours.
+# First rank the templates. Place 1 reuses the largest share of its prompt tokens, place 5 the smallest. `canonical` takes place 1; the other four are yours. Two of them lie close
+# together: ask of each how many calls lose how many tokens.
 #
 # Then look at how the first two prompts begin with the template *timestamp first*:
 #
@@ -82,6 +83,7 @@ TEMPLATES = ["canonical", "header first", "note in the middle", "tools shuffled"
 bench = Bench()
 file, whose = bench.traffic_file(PUBLIC, OWN)  # the public data where it is, else our own small set
 asked_first = list(lesson.card.predictions)  # no run before all predictions are made
+# up to 8 sessions are taken from the data, as many as are there
 runs = {name: lesson.run(scenario(bench, file, name, sessions=8, text="words"), *asked_first) for name in TEMPLATES}
 rates = {name: 100 * run.report.totals.hit_rate for name, run in runs.items()}
 
@@ -98,7 +100,7 @@ say(f"{len(runs['canonical'].report.requests)} calls, from {whose}, and {len(fou
 # ## Reveal
 #
 # First your places, and what the second prompt found. Then a chart: a bar is what a template reuses, the hatched part on top what its one change cost. Last the player: it stands where
-# the second prompt with the time in front is looked up. Select the event `look-up` in it to read where the two part; the two numbers it names are `00Z` and `07Z`. A request named `A4-2` is
+# the second prompt with the time in front is looked up. Its panel **Why** shows both prompts as numbers; the two framed ones are `00Z` and `07Z`. A request named `A4-2` is
 # the second call of session `A4`.
 
 # %%
@@ -118,7 +120,10 @@ outcome = lesson.reveal(
 )
 display(outcome)
 apart = abs(rates[ranking[1]] - rates[ranking[2]])
-say(f"Places 2 and 3, {ranking[1]} and {ranking[2]}, lie {apart:.1f} points apart; with longer histories or more sessions they could stand the other way round.")
+say(
+    f"Places 2 and 3, {ranking[1]} and {ranking[2]}, lie {apart:.1f} points apart. A line about the session costs the first call of every further session "
+    "all of tools and instructions, but only once; a changing note costs every later call its history."
+)
 
 # %%
 chart(draw(waterfall(rates)), "Share of prompt tokens reused with each template, in pages of 16 tokens, with room for everything.")
@@ -142,7 +147,7 @@ table("The same questions with the same passages", ["order of passages", "prompt
 # ## What happened
 #
 # A change costs itself *and everything behind it*. The line about the session stands in front, but it stays the same within a session: only other sessions lose.
-# The note changes with every call, so each call computes the history behind it anew. Shuffled tools agree as far as two orders happen to begin alike, and wholly when an order comes up
+# The note changes with every call, so each call computes the history behind it anew. Shuffled tools agree in the few tokens with which every tool begins, and wholly when an order comes up
 # again. And the time in front leaves nothing at all, although it is one short line.
 #
 # ## Exercise 1: where do two prompts part?
@@ -165,7 +170,8 @@ def divergence(before, now):
 lesson.check("divergence", divergence)
 
 # %% [markdown]
-# With it you can read each template's fault off two pairs of prompts: two calls of one session, and the first calls of two sessions. The earlier a pair parts, the more has to be computed again.
+# With it you can read each template's fault off two pairs of prompts: two calls of one session, and the first calls of two sessions. The earlier a pair parts, the more that pair
+# has to compute again. What counts in the end is how many calls meet which kind of pair.
 
 # %%
 rows = []

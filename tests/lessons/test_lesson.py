@@ -120,7 +120,7 @@ def test_an_answer_of_the_wrong_kind_is_told_and_a_missing_one_too(lesson: Lesso
     lesson.questions()
     with pytest.raises(Unfinished, match="one of the three is still missing"):
         lesson.answer(1, None, 2)
-    with pytest.raises(Unfinished, match="answer 2: '5' is text; write a number, without quotes"):
+    with pytest.raises(Unfinished, match="answer 2: '5' cannot be it; write a number, without quotes"):
         lesson.answer(1, "5", 2)
     with pytest.raises(CheckFailed, match=r"not yet: 1\. .*You said 999 tokens"):
         lesson.answer(999, 999, 999)

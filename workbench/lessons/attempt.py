@@ -15,6 +15,8 @@ from workbench.lessons.verdicts import CheckFailed, Told
 
 SECONDS = 30
 """How long a check may take before it is said that something does not end."""
+PLAIN = (bool, int, float, str, list, tuple, dict, type(None))
+"""What a sentence can repeat as it is written."""
 LONGEST = 120
 """Characters of what a function was given that a sentence repeats."""
 
@@ -23,7 +25,7 @@ def attempt(what: str, function: Any, *given: Any) -> Any:
     """`function(*given)`. Raises CheckFailed for what is no function, and for an error of its own."""
     if not callable(function):
         raise CheckFailed(f"{what}: expected a function, got {function!r}")
-    shown = ", ".join(repr(one) for one in given)
+    shown = ", ".join(repr(one) if isinstance(one, PLAIN) else "..." for one in given)
     shown = shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 3]}..."
     try:
         return function(*given)

@@ -171,8 +171,10 @@ class Lesson:
         if len(given) != 3 or any(one is None or one is ... for one in given):
             raise Unfinished("answer(first, second, third): one of the three is still missing; events(lesson.own.run, \"request.matched\") and the like read the run, lesson.own.facts is what you may know of it")
         for i, (asked, mine) in enumerate(zip(asked_of_it, given, strict=True), 1):
-            if isinstance(mine, str) and not isinstance(asked.key, str):
-                raise Unfinished(f"answer {i}: {mine!r} is text; write {'a list' if isinstance(asked.key, (list, tuple)) else 'a number'}, without quotes")
+            kinds = next(kind for kind in ((str,), (list, tuple, set), (int, float), (object,)) if isinstance(asked.key, kind))
+            if not isinstance(mine, kinds):
+                wanted = {str: "a text, in quotes", list: "a list", int: "a number, without quotes"}[kinds[0]]
+                raise Unfinished(f"answer {i}: {mine!r} cannot be it; write {wanted}")
         lines = []
         wrong = []
         for i, (asked, mine) in enumerate(zip(asked_of_it, given, strict=True), 1):

@@ -57,6 +57,8 @@ def uneven(rng: random.Random, handbooks: str, most: int) -> str:
     return order
 
 
+RENAMED = str.maketrans("ABCDEFGHIJKL", "GKBLDAJFCIHE")
+"""Other names for the same handbooks: a rule that looks at names does other things then."""
 UNEVEN = uneven(random.Random(2), "ABCDEFGHIJKL", 9)
 """A third trace, which the exercise does not grade."""
 
@@ -227,7 +229,8 @@ def check_policy(lesson: Lesson, policy: Callable[..., Any]) -> list[str]:
     if ours <= theirs:
         raise CheckFailed(
             f"the cyclic trace: expected more handbooks found than LRU's {theirs} of {len(AROUND)}, got {ours}\n  {regretted(mine, AROUND)}\n"
-            "  Hint: around a circle the one that was used longest ago is the next one needed, so it should be the last to go"
+            "  Hint: around a circle the one that was used longest ago is the next one needed, so it should be the last to go. "
+            "And as long as nothing is found, every handbook has 0 hits: then a rule by hits alone decides nothing"
         )  # fmt: skip
     lines.append(f"the cyclic trace: {ours} of {len(AROUND)} requests found their handbook, {theirs} with LRU")
     mine, lru = runs["the ordinary trace"]
@@ -238,6 +241,12 @@ def check_policy(lesson: Lesson, policy: Callable[..., Any]) -> list[str]:
             f"expected at least {-int(-KEPT * theirs // 1)}\n  {regretted(mine, ORDINARY)}\n"
             "  Hint: a rule that is right for the circle alone throws out what a reader is using. `hits` tells two kinds of handbook apart: those found at least once, "
             "and those that nobody has come back for yet. Which kind should go first? And which order is right among each kind?"
+        )  # fmt: skip
+    renamed = sum(found(_with(lesson, policy, ORDINARY.translate(RENAMED), "the ordinary trace, renamed")))
+    if renamed != ours:
+        raise CheckFailed(
+            f"the ordinary trace with its handbooks renamed: expected {ours} requests that find theirs, as before, got {renamed}\n"
+            "  Hint: your rule looks at which handbook it is. Go by how a node was used instead: `last_used`, `hits`, `id`"
         )  # fmt: skip
     lines.append(f"the ordinary trace: {ours} of {len(ORDINARY)} requests found their handbook, {theirs} with LRU")
     lines.append("in both runs no node went before what hung below it, and free and held pages added up at every event")
