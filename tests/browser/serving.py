@@ -63,7 +63,7 @@ def choose(page: Any, title: str) -> None:
     page.click("#preset input")
     page.get_by_role("option", name=title, exact=True).click()
     note = scenarios.load(presets.titles()[title]).note or ""
-    page.wait_for_function(f"document.querySelector('#note').innerText.includes({json.dumps(note[:40])})")
+    page.wait_for_function(f"document.querySelector('#note')?.innerText.includes({json.dumps(note[:40])})")
 
 
 def unfold(page: Any, name: str) -> str:

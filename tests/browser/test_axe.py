@@ -48,7 +48,7 @@ def test_the_lab(served: Served, open_page: Callable[..., Any], dark: bool) -> N
     page.keyboard.type("#1")
     page.keyboard.press("Enter")
     page.wait_for_selector(".rp-selection .rp-facts")
-    page.wait_for_function("document.querySelector('.rp-why-line').textContent.startsWith('Node #1')")
+    page.wait_for_function("document.querySelector('.rp-why-line')?.textContent.startsWith('Node #1')")
     assert faults(page, colours=dark) == []
     for view in ("node and link", "a table"):
         page.get_by_role("button", name=f"tree as {view}").click()

@@ -29,7 +29,7 @@ def start(page: Any, stop: bool = False) -> None:
     """Press Run at once, and wait until another run is shown and has ended; with `stop` it is ended as soon as it is shown."""
     before = page.locator(".radix-player").get_attribute("data-run")
     page.click("#run")
-    page.wait_for_function(f"document.querySelector('.radix-player').dataset.run !== '{before}'")
+    page.wait_for_function(f"document.querySelector('.radix-player')?.dataset.run !== '{before}'")
     if stop:
         page.click("#stop")
     page.wait_for_selector(f"#message:has-text('{'Stopped' if stop else 'Done'}')")

@@ -24,7 +24,7 @@ def open_experiments(watched: Any, served: Served, hash: str = "") -> Any:
 def choose(page: Any, name: str) -> None:
     page.click(f"#experiments button[data-name='{name}']")
     question = experiments.find(name).question
-    page.wait_for_function("q => document.querySelector('#question').innerText === q", arg=question)
+    page.wait_for_function("q => document.querySelector('#question')?.innerText === q", arg=question)
 
 
 def run(page: Any) -> None:

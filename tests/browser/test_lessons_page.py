@@ -39,7 +39,7 @@ def test_the_course_is_listed_and_a_run_opens_in_the_lab_at_its_moment(scripted:
     page.go_forward()
     page.click("button[data-run=grow]:text('what the third prompt finds')")
     page.wait_for_selector(".radix-player[data-ready=true]", timeout=20_000)
-    page.wait_for_function("document.querySelector('.rp-place').innerText.startsWith('event 28 of')")
+    page.wait_for_function("document.querySelector('.rp-place')?.innerText.startsWith('event 28 of')")
     assert "request=R3" in page.url and "L2: three prompts" in page.inner_text("#shown")
 
 
@@ -63,7 +63,7 @@ def test_what_the_notebook_has_done_shows_and_the_notebook_can_be_fetched(script
     progress.record("L2", "predictions", "third", {"said": 6, "came": 7, "right": False})
     progress.record("L2", "exercises", "match", True)
     page = open_lessons(open_page(), scripted, "lesson=L2")
-    page.wait_for_function("document.querySelector('[data-stand=L2]').innerText.includes('1 of 5 predictions revealed (0 as you said), 1 of 1 exercise passed')")
+    page.wait_for_function("document.querySelector('[data-stand=L2]')?.innerText.includes('1 of 5 predictions revealed (0 as you said), 1 of 1 exercise passed')")
     with page.expect_download() as fetched:
         page.click("section:not([hidden]) .rw-button")
     assert fetched.value.suggested_filename == f"{card('L2').stem}.ipynb"

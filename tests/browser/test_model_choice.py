@@ -72,7 +72,7 @@ ONE_LIST = "first => { const lists = document.querySelectorAll('ul.option-list')
 
 
 def says(page: Any, words: str) -> None:
-    page.wait_for_function("words => document.querySelector('#model-size').innerText.includes(words)", arg=words, timeout=LONG)
+    page.wait_for_function("words => document.querySelector('#model-size')?.innerText.includes(words)", arg=words, timeout=LONG)
 
 
 def pick(page: Any, box: str, label: str) -> None:
@@ -125,7 +125,7 @@ def test_another_model_is_loaded_and_every_open_page_follows(on_tiny_a: Served, 
     for each in (page, other):
         each.wait_for_function("document.querySelector('#model input')?.value === 'tiny-b'")
         says(each, "In use now.")
-        each.wait_for_function("document.querySelector('#estimate').innerText.includes('estimated')")
+        each.wait_for_function("document.querySelector('#estimate')?.innerText.includes('estimated')")
     assert on_tiny_a.worker.model.rates != rates
     assert page.inner_text("#model-said").strip() == ""
 

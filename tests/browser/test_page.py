@@ -86,7 +86,7 @@ def test_the_real_model_serves_the_handbook_in_both_arms(whole: bool, served: Se
     watched = open_page(fresh=True)
     page = opened(watched, served.url)
     page.wait_for_selector("#model-chip[data-status=ready]", timeout=MODEL_TIMEOUT)
-    page.wait_for_function("document.querySelector('#estimate').innerText.includes('estimated')")
+    page.wait_for_function("document.querySelector('#estimate')?.innerText.includes('estimated')")
     if not whole:
         shortened(page, sections=2, tokens=4)
     run(page, timeout=60_000)
@@ -111,7 +111,7 @@ def test_stop_ends_a_run_and_the_next_one_is_served(served: Served, open_page: C
     page.click("#run")
     page.wait_for_selector("#stop:not([disabled])")
     page.click("#stop")
-    page.wait_for_function("document.querySelector('#message').innerText.startsWith('Stopped')", timeout=30_000)
+    page.wait_for_function("document.querySelector('#message')?.innerText.startsWith('Stopped')", timeout=30_000)
     choose(page, SCRIPTED)
     run(page)
     assert "Done" in page.inner_text("#message")
@@ -156,17 +156,17 @@ def test_single_steps_then_the_rest(served: Served, open_page: Callable[..., Any
     page = opened(open_page(), served.url)
     choose(page, SCRIPTED)
     page.click("#step")
-    page.wait_for_function("document.querySelector('#message').innerText.includes('Step by step')")
+    page.wait_for_function("document.querySelector('#message')?.innerText.includes('Step by step')")
     page.wait_for_selector(".radix-player[data-ended=false]")
-    page.wait_for_function("/event (\\d+) so far/.exec(document.querySelector('#message').innerText)[1] === document.querySelector('.rp-range').max")
+    page.wait_for_function("/event (\\d+) so far/.exec(document.querySelector('#message')?.innerText)[1] === document.querySelector('.rp-range')?.max")
     assert re.match(r"event (\d+) of \1 · step 1 of 1 · ", page.inner_text(".rp-place"))
     first = int(page.locator(".radix-player").get_attribute("data-events"))
     page.wait_for_selector("#step:not([disabled])")
     page.click("#step")
-    page.wait_for_function(f"+document.querySelector('.radix-player').dataset.events > {first}")
+    page.wait_for_function(f"+document.querySelector('.radix-player')?.dataset.events > {first}")
     page.wait_for_selector("#run:not([disabled])")
     page.click("#run")
-    page.wait_for_function("document.querySelector('#message').innerText.startsWith('Done')")
+    page.wait_for_function("document.querySelector('#message')?.innerText.startsWith('Done')")
 
 
 HOSTILE = '<img src=x onerror="window.evil=1">'
@@ -226,7 +226,7 @@ def test_why_is_answered_from_the_trace_and_a_moment_can_be_sent(served: Served,
     choose(page, SCRIPTED)
     run(page)
     page.click(".rp-main canvas >> nth=0", position={"x": 40, "y": 20})
-    page.wait_for_function("document.querySelector('.rp-why').innerText.includes('tokens')")
+    page.wait_for_function("document.querySelector('.rp-why')?.innerText.includes('tokens')")
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
     seq = page.locator(".radix-player").get_attribute("data-seq")
@@ -265,7 +265,7 @@ def test_the_compare_page_lays_arms_side_by_side(served: Served, open_page: Call
     assert page.input_value("#arms textarea") == "fcfs:engine.policy=fcfs\nlpm:engine.policy=lpm"
     where = page.get_attribute("#pairs .rw-told a >> nth=1", "href")
     lab = opened(open_page(), served.url.rstrip("/") + where)
-    lab.wait_for_function("document.querySelector('.rp-why-line').innerText.startsWith('R6 (C question 4) reused')")
+    lab.wait_for_function("document.querySelector('.rp-why-line')?.innerText.startsWith('R6 (C question 4) reused')")
     assert lab.locator(".radix-player").get_attribute("data-run") in where
     page.fill("#arms textarea", "only:engine.policy=lpm")
     page.click("#go")

@@ -158,9 +158,9 @@ def test_a_run_agrees_with_its_report_and_a_reload_keeps_run_replica_and_moment(
     assert cards(page) == want and before[1:] == ["2", str(then(900)[2].seq)]
     page.reload()
     page.wait_for_selector(".radix-player[data-ready=true][data-replica='2']")
-    page.wait_for_function("seq => document.querySelector('.radix-player').dataset.seq === seq", arg=before[2])
+    page.wait_for_function("seq => document.querySelector('.radix-player')?.dataset.seq === seq", arg=before[2])
     assert page.evaluate(SHOWN) == before and cards(page) == want
-    page.wait_for_function("document.querySelector('.rp-why-line').textContent.length > 0 && !document.querySelector('.rp-why [aria-busy]')")
+    page.wait_for_function("document.querySelector('.rp-why-line')?.textContent.length > 0 && !document.querySelector('.rp-why [aria-busy]')")
 
 
 @THEMES

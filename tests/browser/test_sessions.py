@@ -44,9 +44,9 @@ def test_many_tabs_of_one_browser_see_all_of_a_run_and_still_can_be_used(
     page.bring_to_front()
     choose(page, SCRIPTED)
     page.click("#run")
-    page.wait_for_function("document.querySelector('#message').dataset.kind === 'busy'")
+    page.wait_for_function("document.querySelector('#message')?.dataset.kind === 'busy'")
     stepped.gate.open()
-    page.wait_for_function("document.querySelector('#message').innerText.startsWith('Done')")
+    page.wait_for_function("document.querySelector('#message')?.innerText.startsWith('Done')")
     assert stepped.status == "done"
     want = digest(Replay(stepped.trace().events).at(len(stepped.lines) - 1).canonical())
     for other in [one for one in pages if one is not page]:
@@ -54,7 +54,7 @@ def test_many_tabs_of_one_browser_see_all_of_a_run_and_still_can_be_used(
         wait_for_events(other, stepped)
         other.wait_for_selector(".radix-player[data-ended=true]")
         assert other.evaluate("document.querySelector('.radix-player').dataset.following") == "true"
-        other.wait_for_function("want => document.querySelector('.radix-player').dataset.digest === want", arg=want)
+        other.wait_for_function("want => document.querySelector('.radix-player')?.dataset.digest === want", arg=want)
     assert stepped.feed.viewers == 0
 
 
@@ -104,7 +104,7 @@ def test_what_one_session_types_and_runs_is_not_seen_by_another(served: Served, 
     secret = "the combination of the safe is 9071"
     one.click("#preset input")
     one.get_by_role("option", name="What about my own prefix and questions?", exact=True).click()
-    one.wait_for_function("document.querySelector('#note').innerText.includes('Your own prefix')")
+    one.wait_for_function("document.querySelector('#note')?.innerText.includes('Your own prefix')")
     one.click("#prefix textarea")
     one.keyboard.press("Control+A")
     one.keyboard.type(secret, delay=20)  # each key is an event of its own, and the last one counts

@@ -49,6 +49,6 @@ def until(true: Callable[[], bool]) -> None:
 def wait_for_events(page: Any, run: Run) -> None:
     """Wait until a page shows this run and can go to all of its events."""
     page.wait_for_function(
-        "([run, last]) => document.querySelector('.radix-player').dataset.run === run && document.querySelector('.rp-range').max === last",
+        "([run, last]) => document.querySelector('.radix-player')?.dataset.run === run && document.querySelector('.rp-range')?.max === last",
         arg=[run.id, str(len(run.lines) - 1)], timeout=110_000,
     )  # fmt: skip
