@@ -74,8 +74,8 @@ class Waiting:
     prompt: int
     matched: int
     """Of its prompt, what the cache knows now."""
-    waits: int
-    """Planned steps that have left it waiting."""
+    waits: int | None
+    """Planned steps that have left it waiting; None where an admission rule asks, which is not told."""
     arrived: int
     """Its place in the order of arrival, from 0."""
     priority: int
@@ -128,6 +128,8 @@ class Plugs:
             raise ConfigError("match: a look-up can be brought for cache: radix with page_size: 1 and host_pages: 0 alone")
         if self.eviction and not tree:
             raise ConfigError("eviction: a policy can be brought for cache: radix with host_pages: 0 alone")
+        if self.order and config.policy == "priority":
+            raise ConfigError("order: takes the place of a policy, and priority also preempts by its own; choose another policy beside it")
         if self.hasher and config.cache != "blocks":
             raise ConfigError("hasher: a hash can be brought for cache: blocks alone")
         if config.replicas > 1 and self.names:

@@ -18,7 +18,11 @@ from workbench.scenario import Scenario, ScenarioError, parse
 
 
 def as_scenario(trace: ev.Trace, overrides: dict[str, Any] | None = None) -> Scenario:
-    """The scenario that repeats a trace. Raises ScenarioError when the trace holds no request."""
+    """The scenario that repeats a trace. Raises ScenarioError when the trace holds no request, or was made with parts of its caller's own."""
+    if trace.header.plugs:
+        raise ScenarioError(
+            f"the run was made with parts that its caller brought ({', '.join(trace.header.plugs)}); a trace does not hold them, so it can be looked at and not run again"
+        )
     if count(trace.header) > 1:
         raise ScenarioError(f"a trace of {count(trace.header)} replicas cannot be replayed: arrivals are pinned to steps, and replicas count theirs each for itself; run its scenario again")
     state = fold(trace.events)

@@ -162,7 +162,7 @@ class Admission:
         if self.rule is None or not self.running:
             return True
         held = [Running(r.id, r.kv, r.params.max_new_tokens - len(r.output)) for r in self.running]
-        said = self.rule(seen(request, match.length, 0, needed, available), held)
+        said = self.rule(seen(request, match.length, None, needed, available), held)
         if not isinstance(said, bool):
             raise PlugError(f"admit: {said!r} is no answer; return True or False")
         return said

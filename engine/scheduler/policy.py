@@ -146,7 +146,7 @@ class Brought:
         return keys
 
 
-def seen(request: Request, matched: int, waits: int, needed: int = 0, free: int = 0) -> Waiting:
+def seen(request: Request, matched: int, waits: int | None, needed: int = 0, free: int = 0) -> Waiting:
     """A waiting request as brought rules see it."""
     return Waiting(
         id=request.id, prompt=len(request.prompt), matched=matched, waits=waits, arrived=request.index, priority=request.priority,

@@ -1,4 +1,6 @@
 # %%
+from IPython.display import display
+
 from workbench.calculators import GIB, MODELS, kv_bytes, load_or_compute
 from workbench.experiments.result import Chart, Curve, Point
 from workbench.figures.experiment import draw
@@ -6,6 +8,7 @@ from workbench.lessons import Lesson, Unfinished, chart, events, say, show, tabl
 from workbench.lessons.checks.l7 import LINK, QUESTION, again, first_token
 
 lesson = Lesson("L7")
+display(lesson)
 h100 = lesson.run(again(64, None)).trace.header.rates  # what the engine knows of the simulated machine
 models = [MODELS[name] for name in ("llama-2-7b", "llama-3.1-8b", "qwen2.5-1.5b")]
 rows = [[m.name, m.layers, m.kv_heads, m.head_width, m.source] for m in models]

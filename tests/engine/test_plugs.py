@@ -200,6 +200,7 @@ def test_an_admission_rule_that_lets_all_in_leads_to_retractions_and_still_to_th
         (Plugs(match=right_match), {"cache": "blocks"}, "match: "),
         (Plugs(eviction=lambda n: 0), {"cache": "off"}, "eviction: .* cache: radix"),
         (Plugs(hasher=lambda p, t, s: 0), {}, "hasher: .* cache: blocks"),
+        (Plugs(order=lambda w: 0), {"policy": "priority"}, "order: .* priority also preempts"),
     ],
 )
 def test_a_part_without_a_place_is_refused_by_name(plugs: Plugs, knobs: dict[str, Any], said: str) -> None:

@@ -158,9 +158,9 @@ def test_pictures_carry_all_they_need_and_say_in_words_what_they_are(lesson: Les
     run = lesson.run("grow")
     player = show(run, 28, request="R3")
     assert "srcdoc=" in player._repr_html_() and "http" not in player._repr_html_().split("srcdoc")[0] and "43 events" in repr(player)
-    first = chart(go.Figure(go.Bar(x=[1], y=[2])), "Two & two")
-    second = chart(go.Figure(go.Bar(x=[1], y=[2])))
-    assert "Two &amp; two" in first._repr_html_() and len(second._repr_html_()) < 100_000
+    drawn = chart(go.Figure(go.Bar(x=[1], y=[2])), "Two & two")
+    assert "Two &amp; two" in drawn._repr_html_() and len(drawn._repr_html_()) < 100_000
+    assert "Plotly" in lesson._repr_html_() and "Python 3" in repr(lesson)
     rows = table("Found", ["request", "tokens"], [["R1", 0], ["<b>", None]])
     assert "&lt;b&gt;" in rows._repr_html_() and "unknown" in repr(rows)
 

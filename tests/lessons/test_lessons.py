@@ -60,6 +60,12 @@ def test_a_student_sees_no_solution_and_no_output(lesson: str) -> None:
         assert not cell.get("outputs") and (not before.asks or text != before.shown(True))
 
 
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_the_first_cell_shows_the_lesson_which_brings_what_charts_are_drawn_with(lesson: str) -> None:
+    first = next(cell for cell in notebook.cells(lesson) if cell.kind == "code")
+    assert {"lesson", "display(lesson)"} & set(first.text.splitlines())
+
+
 def _numbers(text: str) -> list[str]:
     """Numbers in prose, those of names (L2, float32) and in code left out."""
     bare = re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)|https?://\S+", " ", text, flags=re.S)

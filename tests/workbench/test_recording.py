@@ -8,11 +8,12 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from engine import Plugs
 from engine import events as ev
 from tests.engine.traffic import Case, cases, play
 from workbench.recording import as_scenario
 from workbench.runner import run
-from workbench.scenario import ScenarioError, parse
+from workbench.scenario import ScenarioError, load, parse
 
 UNTOLD = (ev.ClockJumped, ev.RequestArrived, ev.RunEnded)
 """How the clock came to an arrival, and whether it came before or after an abort between the same two steps."""
@@ -66,3 +67,9 @@ def test_a_replay_may_be_asked_what_another_knob_would_have_done() -> None:
 def test_a_trace_without_requests_cannot_be_replayed() -> None:
     with pytest.raises(ScenarioError, match="the trace holds no request"):
         as_scenario(ev.Trace.parse([ev.encode(ev.Header()), ev.encode(ev.RunStarted(seq=0, t=0.0, step=1, pages=4, page_size=1))]))
+
+
+def test_a_run_with_parts_of_its_callers_own_cannot_be_replayed_and_says_so() -> None:
+    trace = run(load("walkthrough"), plugs=Plugs(order=lambda waiting: waiting.arrived)).trace
+    with pytest.raises(ScenarioError, match=r"its caller brought \(order: <lambda>\); .* looked at and not run again"):
+        as_scenario(trace)

@@ -15,6 +15,7 @@ from workbench.course.cards import Card as LessonCard
 from workbench.course.cards import Prediction, card
 from workbench.lessons.attempt import bounded, in_words, where
 from workbench.lessons.grading import number, said, same
+from workbench.lessons.picture import drawing
 from workbench.lessons.questions import Own, Published
 from workbench.lessons.reading import stamp
 from workbench.lessons.verdicts import Card, CheckFailed, Told, Unfinished, event_sentence
@@ -42,6 +43,10 @@ class Lesson:
 
     def __repr__(self) -> str:
         return f"{self.card.id}: {self.card.title}. {self.card.minutes} minutes.\n{stamp()}"
+
+    def _repr_html_(self) -> str:
+        title, versions = repr(self).split("\n")
+        return drawing() + Card(title, [("note", versions)])._repr_html_()
 
     # --- predict, run, reveal ------------------------------------------------------------------
 

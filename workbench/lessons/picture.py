@@ -5,13 +5,14 @@ from __future__ import annotations
 import html
 from typing import Any
 
+from plotly.offline import get_plotlyjs
+
 from workbench.explain.saved import Opening
 from workbench.export import to_html
-from workbench.lessons.verdicts import Card
+from workbench.lessons.grading import number
 from workbench.runner import Run
 
 PAPER, INK, LINE = "#fbfaf7", "#1d2329", "#d9d5cb"
-_sent = False
 
 
 class Picture:
@@ -39,17 +40,20 @@ def show(run: Run, event: int | None = None, *, request: str | None = None, node
     return Picture(frame, f"[{title}: {len(run.trace)} events, open this notebook in Jupyter to see the player]")
 
 
+def drawing() -> str:
+    """Plotly's script, once a notebook and always in the same cell: a chart that is drawn again needs it still."""
+    return f"<script>{get_plotlyjs()}</script>"
+
+
 def chart(figure: Any, caption: str = "") -> Picture:
-    """A plotly figure on paper of its own. The first of a notebook brings plotly's script along, the others use it."""
-    global _sent
+    """A plotly figure on paper of its own; what draws it came with the lesson's first cell (`drawing`)."""
     figure.update_layout(
         paper_bgcolor=PAPER, plot_bgcolor=PAPER, font={"color": INK, "family": "system-ui, sans-serif", "size": 13},
         margin={"l": 12, "r": 16, "t": 48 if figure.layout.title.text else 24, "b": 12},
     )  # fmt: skip
     figure.update_xaxes(gridcolor="#e4e1da", automargin=True)
     figure.update_yaxes(gridcolor="#e4e1da", automargin=True)
-    drawn = figure.to_html(full_html=False, include_plotlyjs="" if _sent else True, config={"displaylogo": False, "responsive": True})
-    _sent = True
+    drawn = figure.to_html(full_html=False, include_plotlyjs=False, config={"displaylogo": False, "responsive": True})
     below = f'<figcaption style="color:{INK};font:13px/1.5 system-ui,sans-serif;padding:0 14px 10px">{html.escape(caption)}</figcaption>'
     markup = f'<figure style="margin:4px 0;background:{PAPER};border:1px solid {LINE};border-radius:8px;overflow:hidden">{drawn}{below if caption else ""}</figure>'
     return Picture(markup, f"[chart: {caption or figure.layout.title.text or 'untitled'}]")
@@ -72,9 +76,4 @@ def table(title: str, columns: list[str], rows: list[list[Any]]) -> Picture:
 
 
 def _text(value: Any) -> str:
-    if value is None:
-        return "unknown"
-    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-
-
-__all__ = ["Card", "Picture", "chart", "show", "table"]
+    return "unknown" if value is None else number(value)

@@ -72,9 +72,7 @@ def event_sentence(run: Run, seq: int) -> str:
 
 def expect(what: str, came: Any, expected: Any, *, run: Run | None = None, event: int | None = None, hint: str = "") -> None:
     """Raises CheckFailed unless `came` equals `expected`, with the event of the trace that shows it."""
-    if (came == expected and type(came) is not bool) or came is expected:
-        return
-    if isinstance(came, bool) and isinstance(expected, bool) and came == expected:
+    if isinstance(came, bool) == isinstance(expected, bool) and came == expected:
         return
     fail(what, came, expected, run=run, event=event, hint=hint)
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from workbench.lessons.checks.attempt import attempt
+from workbench.lessons.attempt import attempt
 from workbench.lessons.lesson import Lesson
 from workbench.lessons.questions import Asked, Own
 from workbench.lessons.reading import events

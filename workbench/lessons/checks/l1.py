@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from workbench.lessons.checks.attempt import attempt
+from workbench.lessons.attempt import attempt
 from workbench.lessons.checks.l2 import found
 from workbench.lessons.lesson import Lesson
 from workbench.lessons.questions import Asked, Own

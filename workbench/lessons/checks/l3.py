@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from workbench.experiments.attention import WIDTH, TwoLayers
-from workbench.lessons.checks.attempt import attempt
+from workbench.lessons.attempt import attempt
 from workbench.lessons.lesson import Lesson
 from workbench.lessons.questions import Asked, Own
 from workbench.lessons.reading import events

@@ -79,7 +79,7 @@
     player.head.hidden = !title;
     player.head.replaceChildren(
       RP.el("h1", { text: title || "" }),
-      ...[made, RP.clockWords(h), recorded ? "recorded run" : null].filter(Boolean).map((text) => RP.el("span", { class: "rp-chip", text })),
+      ...[made, RP.clockWords(h), recorded ? "recorded run" : null, ...(h.plugs || []).map((own) => `brought: ${own}`)].filter(Boolean).map((text) => RP.el("span", { class: "rp-chip", text })),
       RP.el("p", { class: "rp-lead", text: note || "" }),
     );
   };
